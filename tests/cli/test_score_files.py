@@ -45,15 +45,46 @@ def test_scores_worked_by_hand(heatcheck, files) -> None:
     assert (files.root / "out" / "report.html").exists()
 
 
-def test_labels_add_the_finding_nobody_has(heatcheck, files) -> None:
+def test_a_label_that_denies_an_outline_fails_that_image_alone_or_is_ignored(heatcheck, files) -> None:
     images = sorted(json.loads(files.truth.read_text()))
     table = pd.DataFrame({"image": images, "patient": [name.split("_")[0] for name in images], "Edema": 1})
     table.to_csv(files.root / "labels.csv", index=False)
     code, _, error = heatcheck("score", *files.flags("--labels", files.root / "labels.csv"), "-q")
     assert code == 0, error
-    table.assign(Edema=0).to_csv(files.root / "labels.csv", index=False)
+    agreed = scores(files, "iou")
+    table.loc[1, "Edema"] = 0
+    table.to_csv(files.root / "labels.csv", index=False)
     shutil.rmtree(files.root / "out")
-    assert "has no Edema, but" in refused(heatcheck, files, "--labels", files.root / "labels.csv")
+    code, printed, error = heatcheck("score", *files.flags("--labels", files.root / "labels.csv"))
+    assert code == 3
+    assert f"1 of {len(images)} cases failed" in error.replace("\n", " ")
+    assert f"labels.csv denies what the truth marks on 1 image, e.g. {images[1]}; left out." in printed.replace(
+        "\n", " "
+    )
+    cases = pd.read_parquet(files.root / "out" / "cases.parquet").set_index("case")
+    assert cases.index[cases["status"] == "failed"].tolist() == [images[1]]
+    assert cases.loc[images[1], "reason"].startswith(f"labels.csv says that {images[1]} has no Edema, but")
+    kept = agreed[agreed["case"] != images[1]].reset_index(drop=True)
+    pd.testing.assert_frame_equal(scores(files, "iou").reset_index(drop=True), kept)
+    for flags in (("--preset", "chexlocalize"), ("--switch", "contradiction=chexlocalize")):
+        shutil.rmtree(files.root / "out")
+        code, printed, error = heatcheck("score", *files.flags("--labels", files.root / "labels.csv", *flags))
+        assert code == 0, error
+        assert "the labels were ignored there" in printed.replace("\n", " ")
+        all_of_them = scores(files, "iou").query("finding == 'Edema'").reset_index(drop=True)
+        pd.testing.assert_frame_equal(all_of_them, agreed.reset_index(drop=True))
+
+
+def test_tuning_leaves_out_an_image_whose_label_denies_its_outline(heatcheck, files) -> None:
+    images = sorted(json.loads(files.truth.read_text()))
+    pd.DataFrame({"image": images, "Edema": [1, 0, *[1] * (len(images) - 2)]}).to_csv(files.root / "l.csv", index=False)
+    flags = ["tune", *files.flags("--labels", files.root / "l.csv")]
+    counts = {}
+    for preset in ("recommended", "chexlocalize"):
+        code, printed, error = heatcheck(*flags, "--preset", preset, "--json")
+        assert code == 0, error
+        counts[preset] = next(each["cases"] for each in json.loads(printed) if each["finding"] == "Edema")
+    assert counts["chexlocalize"] - counts["recommended"] == 1
 
 
 def test_a_deleted_map_is_named_or_counted(heatcheck, files) -> None:

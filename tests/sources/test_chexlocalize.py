@@ -258,6 +258,10 @@ def test_one_film_of_another_size_or_with_another_label_fails_by_itself(tree):
         with pytest.raises(CaseError, match="has an outline of Cardiomegaly, but its label says 0"):
             attempt(by_case(source)["patient90002_study1_view1_frontal"])
     assert source.load(by_case(source)["patient90003_study1_view1_frontal"]).truth
+    ignoring = opened(tree, contradictions="ignore")
+    case = ignoring.load(by_case(ignoring)["patient90002_study1_view1_frontal"])
+    assert "Cardiomegaly" in ignoring.truth(case.key)
+    assert case.key.labels == {**by_case(source)[case.key.case].labels, "Cardiomegaly": 1}
 
 
 def add_outline(content, case, finding):

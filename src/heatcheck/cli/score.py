@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from heatcheck.cli.options import AllowMissing, Debug, Labels, Maps, Out, Preset, Quiet, Truth, Workers
+from heatcheck.cli.run import exit_on_failures
 from heatcheck.cli.stopping import continuable
 from heatcheck.core.errors import InputError
 
@@ -86,6 +87,7 @@ def score(
         for line in summary_lines(scored, slice_, preset):
             typer.echo(line)
         _print_notes(scored)
+    exit_on_failures(scored.n_failed, scored.n_cases)
 
 
 def folders(maps: list[str]) -> dict[str, Path]:

@@ -51,7 +51,7 @@ class PseudonymousSource:
             case = self.source.load(self.originals[key.case])
         except Exception as error:  # noqa: BLE001 - any text may name the file
             raise self._hidden(error, key) from None
-        return replace(case, key=key)
+        return replace(case, key=replace(key, labels=case.key.labels))  # a source may correct them by the truth
 
     def truth(self, key: CaseKey) -> dict[str, Mask]:
         """The truth masks of the case; errors do not name the file."""

@@ -146,6 +146,13 @@ for _switch in (
         scored_twice=True,
     ),
     Switch(
+        "contradiction",
+        "An outline of a finding whose label says that it is absent",
+        "fails the image, which is named with the reason",
+        "is scored; the label is ignored",
+        "Either the label or the outline is wrong: until one of them is corrected, the image's score means nothing.",
+    ),
+    Switch(
         "missing_map",
         "Truth without a map",
         "an error that names it",
@@ -174,6 +181,7 @@ class Rules:
     human_common_cases: bool
     smoothing: Literal["map", "colours"]
     placement: Literal["centres", "plain"]
+    contradiction: Literal["fail", "ignore"]
     missing_map: Literal["error", "empty"]
 
 
@@ -191,6 +199,7 @@ RECOMMENDED = Rules(
     human_common_cases=True,
     smoothing="map",
     placement="centres",
+    contradiction="fail",
     missing_map="error",
 )
 CHEXLOCALIZE = Rules(
@@ -207,6 +216,7 @@ CHEXLOCALIZE = Rules(
     human_common_cases=False,
     smoothing="colours",
     placement="plain",
+    contradiction="ignore",
     missing_map="empty",
 )
 PRESETS: dict[PresetName, Rules] = {"recommended": RECOMMENDED, "chexlocalize": CHEXLOCALIZE}

@@ -9,13 +9,13 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
 
-from heatcheck.core.errors import CaseError, InputError
+from heatcheck.core.errors import InputError
 from heatcheck.core.findings import CHEXPERT, LOCALIZED
 from heatcheck.core.records import HUMAN, Case, CaseKey, Mask, Point, Reading, TruthKind
 from heatcheck.core.registry import suggest
 from heatcheck.core.seeds import seed_for
 from heatcheck.sources.files.annotations import Annotations, read_annotations, read_points
-from heatcheck.sources.files.label_rows import LabelTable, View, read_label_rows
+from heatcheck.sources.files.label_rows import Contradictions, LabelTable, View, agreeing, read_label_rows
 from heatcheck.sources.files.reading import image_shape, read_image, without_ending
 from heatcheck.sources.registry import SOURCES, SourceFacts, SourceSettings
 
@@ -36,6 +36,9 @@ class CheXlocalizeSettings(SourceSettings):
     findings: Literal["localized", "all"] = "localized"  # the ten that were outlined, or every label of CheXpert
     truth: Literal["outlines", "none"] = "outlines"  # none: only labels, for data without outlines
     patients: tuple[Share, Share] = (0.0, 1.0)  # only patients whose pseudo-random number lies in this range
+    contradictions: Contradictions = (
+        "fail"  # an outline of a finding with label 0: the film fails, or counts as positive
+    )
 
     @field_validator("patients")
     @classmethod
@@ -194,7 +197,7 @@ class CheXlocalize:
         image = read_image(self._path(key.case), key.case)
         shape = image.shape[1:]
         truth = self._masks(self._truth, key.case, shape)
-        _require_agreement(key, truth)
+        key = agreeing(key, truth, "an outline", self.settings.contradictions)
         counts = {finding: self._truth.instances(key.case, finding) for finding in truth} if self._truth else {}
         instances = {finding: count for finding, count in counts.items() if count is not None}
         return Case(key, image, truth, self._readings(key.case, shape), instances=instances)
@@ -205,7 +208,7 @@ class CheXlocalize:
             return {}
         shape = self._truth.size(key.case) or image_shape(self._path(key.case), key.case)
         truth = self._masks(self._truth, key.case, shape)
-        _require_agreement(key, truth)
+        agreeing(key, truth, "an outline", self.settings.contradictions)
         return truth
 
     def _masks(self, marks: Annotations | None, case: str, shape: tuple[int, ...]) -> dict[str, Mask]:
@@ -270,12 +273,6 @@ def _view_in(name: str) -> View:
     views: tuple[View, ...] = ("frontal", "lateral")
     matches = [view for view in views if view in name.rpartition("/")[2].lower()]
     return matches[0] if len(matches) == 1 else ""
-
-
-def _require_agreement(key: CaseKey, truth: Mapping[str, Mask]) -> None:
-    for finding in truth:
-        if key.labels.get(finding) == 0:
-            raise CaseError(f"{key.case} has an outline of {finding}, but its label says 0; correct one of them")
 
 
 SOURCES.add(

@@ -26,7 +26,7 @@ from heatcheck.sources.files.annotations import (
     read_points,
 )
 from heatcheck.sources.files.image_folder import ImageFolder
-from heatcheck.sources.files.label_rows import LabelTable, read_label_rows
+from heatcheck.sources.files.label_rows import Contradictions, LabelTable, agreeing, read_label_rows
 from heatcheck.sources.files.reading import (
     IMAGE_SUFFIXES,
     Colour,
@@ -55,6 +55,7 @@ class FolderSettings(SourceSettings):
     facts: tuple[str, ...] = ()  # columns of the labels that are no findings; usual ones, such as sex, need no mention
     colour: Colour = "grey"
     value_range: tuple[float, float] | None = None  # stored values that mean 0 and 1, e.g. [0, 4095] for 12 bits
+    contradictions: Contradictions = "fail"  # a mask of a finding with label 0: the image fails, or counts as positive
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -240,23 +241,26 @@ class FolderSource:
         path = self._images.path(key.case)
         image = read_image(path, key.case, self.settings.colour, self.settings.value_range)
         truth = self._masks_of(key, image.shape[1:])
+        key = self._agreeing(key, truth)
         readings = tuple(self._reading(name, key, image.shape[1:]) for name in self._readers)
         instances = self._truth.instances(key.case, list(truth)) if self._truth else {}
         return Case(key, image, truth, readings, instances=instances, affine=image_affine(path, key.case))
 
     def truth(self, key: CaseKey) -> dict[str, Mask]:
         """The masks by finding, without the empty ones that many exports store for absent findings."""
-        return self._masks_of(key, image_shape(self._images.path(key.case), key.case))
+        truth = self._masks_of(key, image_shape(self._images.path(key.case), key.case))
+        self._agreeing(key, truth)
+        return truth
 
     def _masks_of(self, key: CaseKey, shape: tuple[int, ...]) -> dict[str, Mask]:
         if self.modalities and self._truth:  # masks are named by modality or by any other folder name
             return self._stored(self._truth, key, _findings_in(self._truth.annotations), shape)
         stored = self._stored(self._truth, key, self.findings, shape) if self._truth else {}
-        masks = {finding: mask for finding, mask in stored.items() if mask.any()}
-        for finding in masks:
-            if key.labels.get(finding) == 0:
-                raise CaseError(f"{key.case} has a mask of {finding}, but its label says 0; correct one of them")
-        return masks
+        return {finding: mask for finding, mask in stored.items() if mask.any()}
+
+    def _agreeing(self, key: CaseKey, truth: Mapping[str, Mask]) -> CaseKey:
+        of_findings = {} if self.modalities else truth  # else masks may be of modalities
+        return agreeing(key, of_findings, "a mask", self.settings.contradictions)
 
     def _stored(self, marks: _Marks, key: CaseKey, findings: Sequence[str], shape: tuple[int, ...]) -> dict[str, Mask]:
         """Every stored mask of the case; one with an affine must have the voxel positions of its image."""

@@ -310,6 +310,26 @@ def test_one_bad_case_is_recorded_and_the_others_are_scored(own_study, tmp_path,
     assert str(tmp_path) not in outcome.report.read_text()
 
 
+def test_a_label_that_denies_a_mask_fails_that_image_or_is_ignored_under_the_benchmarks_preset(own_study, tmp_path):
+    labels = pd.read_csv(tmp_path / "labels.csv")
+    marked = min(path.stem for path in (tmp_path / "masks" / "hernia").iterdir())
+    labels.loc[labels["image"].str.startswith(marked), "hernia"] = 0
+    labels.to_csv(tmp_path / "labels.csv", index=False)
+    outcome = run_study(own_study, tmp_path / "run", RunOptions(trust_code=True))
+    assert (outcome.n_failed, outcome.n_cases) == (1, 8)
+    failed = read_run(tmp_path / "run").cases.query("status == 'failed'")
+    assert failed["case"].tolist() == [marked]
+    assert failed["reason"].item() == f"{marked} has a mask of hernia, but its label says 0; correct one of them"
+    own_study.write_text(yaml.safe_dump({**yaml.safe_load(own_study.read_text()), "preset": "chexlocalize"}))
+    outcome = run_study(own_study, tmp_path / "ignored", RunOptions(trust_code=True, pseudonymise=True))
+    assert outcome.n_failed == 0
+    run = read_run(tmp_path / "ignored")
+    assert len(run.scores.query("metric == 'hit' and method == 'grad_cam' and condition == '{}'")) == 4
+    assert (run.predictions["label"] == 1).sum() == 4  # what is marked is there
+    used = {switch["name"]: switch["used"] for switch in run.manifest["switches"]}
+    assert used["contradiction"] == "is scored; the label is ignored"
+
+
 def test_a_case_on_which_the_model_gives_nan_is_the_only_one_lost(own_study, tmp_path):
     poisoned = MODEL.replace(
         "* 100 - 1", "* 100 - 1 + torch.where(images.amax((1, 2, 3)) > 0.9, torch.nan, 0.0)[:, None]"

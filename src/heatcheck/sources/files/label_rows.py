@@ -1,7 +1,7 @@
 """Reads labels of many images, and facts such as sex, from a CSV: your own, or CheXpert's with its column `Path`."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Literal
@@ -9,12 +9,13 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Float
 
-from heatcheck.core.errors import InputError, SpecError
+from heatcheck.core.errors import CaseError, InputError, SpecError
 from heatcheck.core.findings import canonical
-from heatcheck.core.records import UNCERTAIN, CaseKey
+from heatcheck.core.records import UNCERTAIN, CaseKey, Mask
 from heatcheck.sources.files.tables import Rows, csv_rows
 
 View = Literal["frontal", "lateral", ""]
+Contradictions = Literal["fail", "ignore"]  # what becomes of a case whose labels deny what is marked
 _CODES = {"1": 0, "1.0": 0, "0": 1, "0.0": 1, "": 2, "nan": 2, "-1": 3, "-1.0": 3}
 _VALUES = np.array([1, 0, np.nan, UNCERTAIN], np.float32)  # by code
 _VIEW = "Frontal/Lateral"
@@ -194,3 +195,15 @@ def _unusual_codes(cells: list[str], indices: list[int], findings: tuple[str, ..
             remedy = "a column that is no finding is named under `facts` of the source"
             raise InputError(f"{where}: {finding} is {text!r}; expected 1, 0, blank or -1; {remedy}")
         yield _CODES[text]
+
+
+def agreeing(key: CaseKey, truth: Mapping[str, Mask], what: str, contradictions: Contradictions) -> CaseKey:
+    """The case, whose marked findings must not be labelled absent; a contradiction fails it, or its label is ignored.
+
+    Raises:
+        CaseError: a finding is marked, but its label is 0; the message calls the mark `what`.
+    """
+    denied = [finding for finding in truth if key.labels.get(finding) == 0]
+    if denied and contradictions == "fail":
+        raise CaseError(f"{key.case} has {what} of {denied[0]}, but its label says 0; correct one of them")
+    return replace(key, labels={**key.labels, **dict.fromkeys(denied, 1.0)}) if denied else key

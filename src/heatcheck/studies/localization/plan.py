@@ -44,7 +44,7 @@ from heatcheck.studies.localization.spec import (
     overlap_remark,
     require_sound,
     with_box_metric,
-    with_facts,
+    with_rules,
 )
 from heatcheck.studies.localization.stage import ScoringStage
 from heatcheck.studies.localization.subgroups.estimates import subgroup_estimates
@@ -297,7 +297,7 @@ def plan_localization(spec: Spec, options: RunOptions, out: Path) -> Localizatio
     methods = _placed(built_methods(body.methods, spec.name, OWN_REGION), body.rules)
     require_sound(body, spec.name)
     parts = {"source": body.source} | ({"validation source": body.validation} if body.validation is not None else {})
-    parts = {name: with_facts(part, body) for name, part in parts.items()}
+    parts = {name: with_rules(part, body) for name, part in parts.items()}
     sources = {name: open_source(part, spec.folder, spec.name) for name, part in parts.items()}
     findings = findings_of(body, sources, spec.name)
     indices = {name: source.index() for name, source in sources.items()}

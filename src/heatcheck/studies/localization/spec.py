@@ -180,13 +180,19 @@ def with_box_metric(body: LocalizationBody, truth_kind: str) -> LocalizationBody
     return body.model_copy(update={"metrics": (*body.metrics, "box_iou")})
 
 
-def with_facts(part: dict[str, Any], body: LocalizationBody) -> dict[str, Any]:
-    """A source's part of the spec, which also names the columns that are subgroups, where the source reads a table."""
+def with_rules(part: dict[str, Any], body: LocalizationBody) -> dict[str, Any]:
+    """A source's part of the spec, with what follows from the study, where the source has such settings.
+
+    These are the columns that are subgroups, and what becomes of an outline that a label contradicts.
+    """
     name = part.get("name")
-    reads_table = isinstance(name, str) and name in SOURCES and "facts" in SOURCES[name].settings.model_fields
-    if not body.subgroups or not reads_table or not isinstance(part.get("facts", []), list):
-        return part
-    return {**part, "facts": [*part.get("facts", []), *(subgroup.column for subgroup in body.subgroups)]}
+    known = SOURCES[name].settings.model_fields if isinstance(name, str) and name in SOURCES else {}
+    changes: dict[str, Any] = {}
+    if body.subgroups and "facts" in known and isinstance(part.get("facts", []), list):
+        changes["facts"] = [*part.get("facts", []), *(subgroup.column for subgroup in body.subgroups)]
+    if "contradictions" in known and "contradictions" not in part:
+        changes["contradictions"] = body.tuning_rules.contradiction
+    return {**part, **changes}
 
 
 def findings_of(body: LocalizationBody, sources: Mapping[str, Source], where: str) -> tuple[str, ...]:

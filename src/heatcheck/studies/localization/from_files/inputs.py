@@ -91,6 +91,23 @@ class ScoreInputs:
         marked = (f for f in self.findings if not self.truth.is_empty(image, f))
         return {f: known(labels.get(f, math.nan)) for f in self.findings} | dict.fromkeys(marked, 1.0)
 
+    @cached_property
+    def contradictions(self) -> dict[str, str]:
+        """What is wrong with each image on which a finding is marked that the table of labels says is absent."""
+        names = self.given.labels.name if self.given.labels else "", self.given.truth.name
+        return {
+            image: f"{names[0]} says that {image} has no {finding}, but {names[1]} marks it; correct one of them"
+            for image in self.truth.images
+            for finding in reversed(self.findings)  # so that the first one is named
+            if image in self.labelled
+            and self.labelled[image].labels.get(finding) == 0
+            and not self.truth.is_empty(image, finding)
+        }
+
+    def failing(self, image: str) -> str:
+        """Why the image cannot be scored under these rules; empty if it can."""
+        return self.contradictions.get(image, "") if self.rules.contradiction == "fail" else ""
+
     def missing(self) -> Iterator[tuple[str, str, str]]:
         """Every method, image and finding that has a truth and no map."""
         for method, maps in self.maps.items():
@@ -216,13 +233,13 @@ def _label_notes(inputs: ScoreInputs) -> Iterator[str]:
             f"{path} names none of the images (the first are {next(iter(inputs.labelled), '')!r} and "
             f"{inputs.images[0]!r}); give the labels of the same images"
         )
-    for image in inputs.truth.images:
-        labelled = inputs.labelled.get(image)
-        for finding in inputs.findings:
-            if labelled and labelled.labels.get(finding) == 0 and not inputs.truth.is_empty(image, finding):
-                raise InputError(
-                    f"{path} says that {image} has no {finding}, but {inputs.given.truth} marks it; correct one of them"
-                )
+    if denied := len(inputs.contradictions):
+        image = next(iter(inputs.contradictions))
+        ignored = inputs.rules.contradiction == "ignore"
+        yield (
+            f"{path.name} denies what the truth marks on {_many(denied, 'image')}, e.g. {image}; "
+            f"{'the labels were ignored there' if ignored else 'left out'}."
+        )
     if lacking := len(inputs.images) - len(common):
         yield f"{path.name} lacks {_many(lacking, 'image')}; their labels follow from the truth."
 

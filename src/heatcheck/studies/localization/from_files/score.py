@@ -68,6 +68,8 @@ class ScoreOutcome:
     estimates: pd.DataFrame
     notes: tuple[str, ...]
     files: int  # of the benchmark, where its preset was asked for
+    n_cases: int = 0
+    n_failed: int = 0
 
 
 @dataclass(frozen=True)
@@ -208,7 +210,8 @@ def score_maps(
         outcome = execute(plan, circumstances, out, watcher or Silent())
     estimates = pd.read_parquet(out / "estimates.parquet")
     notes = (*notes, *_empty_maps(inputs, estimates), *_unknown(inputs, settings, out))
-    return ScoreOutcome(outcome.report, estimates, notes, _n_written(out, given))
+    written = _n_written(out, given)
+    return ScoreOutcome(outcome.report, estimates, notes, written, outcome.n_cases, outcome.n_failed)
 
 
 def _empty_maps(inputs: ScoreInputs, estimates: pd.DataFrame) -> Iterator[str]:

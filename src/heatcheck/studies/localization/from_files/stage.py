@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from heatcheck.core.errors import InputError
+from heatcheck.core.errors import CaseError, InputError
 from heatcheck.core.records import (
     CaseKey,
     CaseRecord,
@@ -25,6 +25,7 @@ from heatcheck.metrics.features import small_copy
 from heatcheck.metrics.registry import Needs
 from heatcheck.running.case_stage import CaseStage, Part, ShardRows, by_case, cut
 from heatcheck.running.cases import results_in_order, success
+from heatcheck.running.failed_cases import failure
 from heatcheck.scoring.features import feature_rows
 from heatcheck.scoring.marks import MapMarks, MarksAndTruth
 from heatcheck.scoring.reader_rows import human_rows
@@ -67,6 +68,8 @@ class ScoreStage(CaseStage[str, CaseKey]):
         return rows.tables()
 
     def _image(self, key: CaseKey) -> ShardTables:
+        if why := self.inputs.failing(key.case):
+            return ShardTables(cases=(failure(key, CaseError(why)),))
         if not is_sized(self.inputs, key.case):
             return self._without_size(key)
         stored = read_stored(self.inputs, key)

@@ -95,11 +95,12 @@ def overlaps_of(inputs: ScoreInputs, key: CaseKey, smoothings: Sequence[RegionRu
     """The overlaps of one image by finding.
 
     A missing map is an empty region for the benchmark and is left out otherwise, as are images on which it is unknown
-    whether the finding is present, or where.
+    whether the finding is present, or where, and those whose label contradicts the truth.
     """
     (method,) = inputs.maps
     benchmark = inputs.rules.missing_map == "empty"
-    if not is_sized(inputs, key.case) or not (benchmark or key.case in inputs.maps[method]):
+    has_map = benchmark or key.case in inputs.maps[method]
+    if not is_sized(inputs, key.case) or not has_map or inputs.failing(key.case):
         return {}
     stored = read_stored(inputs, key)
     labels = stored.case.key.labels

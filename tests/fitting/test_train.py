@@ -12,11 +12,13 @@ from tests.fitting.material import PROTOCOL, SMALL, training_spec
 
 from heatcheck import models
 from heatcheck.core.errors import InputError, RunFolderError, SpecError, UnknownNameError
-from heatcheck.core.records import UNCERTAIN, CaseKey
+from heatcheck.core.records import UNCERTAIN, Case, CaseKey
 from heatcheck.fitting import examples as train_examples
+from heatcheck.fitting.contract import contract_of
 from heatcheck.fitting.curve import draw_curve
 from heatcheck.fitting.examples import intensity
 from heatcheck.fitting.results import evaluate
+from heatcheck.fitting.spec import planned
 from heatcheck.fitting.train import train
 from heatcheck.models import ModelSettings, load_classifier, read_ensemble
 from heatcheck.running.progress import Silent
@@ -317,12 +319,52 @@ def test_a_test_source_that_changed_after_the_training_gives_its_own_results(tmp
     assert again.ensemble_results[0].cases == 11
 
 
-def test_mean_and_deviation_are_those_of_all_pixels():
-    source = PhantomChest(PhantomChestSettings(patients=5, size=40))
+class Numbers:
+    """Six hundred images of two channels, around a large mean, of different sizes; some cannot be read."""
+
+    def index(self):
+        return [CaseKey(str(number), str(number), {}) for number in range(600)]
+
+    def load(self, key):
+        number = int(key.case)
+        if number % 100 == 7:
+            raise ValueError("broken")
+        values = np.random.default_rng(number).normal(1e4, 1, (2, 2 + number % 3, 4)).astype(np.float32)
+        return Case(key, values + np.float32([0, number / 100])[:, None, None], {})
+
+
+@pytest.mark.parametrize("workers", [0, 3])
+def test_mean_and_deviation_are_those_of_all_pixels_of_all_images(workers):
+    source, shown = Numbers(), []
+
+    class Counting(Silent):
+        def start(self, *what):
+            shown.append(what)
+
+        def advance(self, *_):
+            shown.append(1)
+
+    read = [source.load(key).image for key in source.index() if int(key.case) % 100 != 7]
+    pixels = np.concatenate([image.reshape(2, -1) for image in read], axis=1).astype(float)
+    mean, spread = intensity(source, source.index(), Counting(), workers)
+    assert mean == [float(f"{value:.6g}") for value in pixels.mean(1)]
+    assert spread == [float(f"{value:.6g}") for value in pixels.std(1)]
+    assert shown == [("intensities", 600), *[1] * 600]
+
+
+def test_a_training_measures_all_its_images_or_as_many_as_the_spec_says(tmp_path):
+    contracts = {}
+    for name, pixels in (("all", {}), ("some", {"sample": 3})):
+        (tmp_path / name).mkdir()
+        contracts[name] = contract_of(planned(spec_of(tmp_path, pixels=pixels)), tmp_path / name, Silent())
+    source = PhantomChest(PhantomChestSettings(**{k: v for k, v in SMALL["training"].items() if k != "name"}))
     pixels = np.concatenate([source.load(key).image.ravel() for key in source.index()]).astype(float)
-    mean, spread = intensity(source, source.index(), 0, Silent())
-    assert mean == pytest.approx([pixels.mean()], rel=1e-3)
-    assert spread == pytest.approx([pixels.std()], rel=1e-3)
+    assert contracts["all"].mean == pytest.approx((pixels.mean(),), rel=1e-5)
+    assert contracts["all"].std == pytest.approx((pixels.std(),), rel=1e-5)
+    assert contracts["some"].mean != contracts["all"].mean
+    assert contracts["some"].mean == pytest.approx(contracts["all"].mean, rel=0.2)
+    with pytest.raises(SpecError, match="`sample` is for a `mean` and `std` that are measured"):
+        planned(spec_of(tmp_path, pixels={"sample": 3, "mean": 0, "std": 1}))
 
 
 def test_unreadable_training_images_are_counted_and_the_others_learned_from(tmp_path):

@@ -7,31 +7,32 @@ from typing import Any
 from heatcheck.core.atomic_files import replaced
 from heatcheck.core.contracts import Source
 from heatcheck.core.errors import InputError, SpecError
-from heatcheck.fitting.examples import intensity
+from heatcheck.fitting.examples import intensity, sampled
 from heatcheck.fitting.spec import PixelsPart, TrainingPlan
 from heatcheck.models import NetworkClassifier, Preprocessing
 from heatcheck.models.contract import read_contract
 from heatcheck.running.progress import Watcher
 
 
-def contract_of(plan: TrainingPlan, out: Path, watcher: Watcher) -> Preprocessing:
+def contract_of(plan: TrainingPlan, out: Path, watcher: Watcher, workers: int = 1) -> Preprocessing:
     """How images are prepared: as the spec says, or as measured once on the training images and stored."""
     file = out / "contract.json"
     if file.exists():
         return read_contract(file.read_text(), file.name)
-    channels, scale = _pixels(plan, watcher)
+    channels, scale = _pixels(plan, watcher, workers)
     contract = Preprocessing(outputs=plan.outputs, size=plan.body.size, channels=channels, **scale)
     with replaced(file) as temporary:
         temporary.write_text(contract.model_dump_json() + "\n")
     return contract
 
 
-def _pixels(plan: TrainingPlan, watcher: Watcher) -> tuple[int, dict[str, Any]]:
+def _pixels(plan: TrainingPlan, watcher: Watcher, workers: int) -> tuple[int, dict[str, Any]]:
     """The number of channels, and the scaling in the contract."""
     pixels = plan.body.pixels
     if pixels.mean is not None or pixels.scaling == "nonzero":
         return _channels(pixels, plan.training), pixels.scale()
-    mean, std = intensity(plan.training, plan.training.index(), plan.seed, watcher)
+    keys = sampled(plan.training.index(), pixels.sample, plan.seed)
+    mean, std = intensity(plan.training, keys, watcher, workers)
     if pixels.channels and len(mean) not in (1, pixels.channels):
         raise InputError(
             f"the training images have {len(mean)} channels, `pixels.channels` is {pixels.channels}; only grey images "

@@ -4,12 +4,13 @@ import json
 import math
 import shutil
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import torch
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
@@ -20,12 +21,11 @@ from heatcheck.core.records import CaseKey
 from heatcheck.core.seeds import generator_for
 from heatcheck.models import Preprocessing
 from heatcheck.models.classifier import prepared
-from heatcheck.running.cases import digest_of
+from heatcheck.running.cases import digest_of, results_in_order
 from heatcheck.running.progress import Watcher
 from heatcheck.training.labels import Labels
 
 Missing = Literal["unknown", "zero"]  # what a missing label means
-SAMPLE = 500  # images from which the mean and the standard deviation are taken
 _AT_ONCE = 16
 
 
@@ -161,31 +161,63 @@ def _announce(size: int, path: Path, watcher: Watcher, remedy: str) -> None:
         )
 
 
-def intensity(source: Source, keys: Sequence[CaseKey], seed: int, watcher: Watcher) -> tuple[list[float], list[float]]:
-    """The mean and the standard deviation of each channel, over the pixels of a random sample of the images."""
-    chosen = generator_for(seed, "intensity").permutation(len(keys))[:SAMPLE]
-    watcher.start("intensities", len(chosen))
-    count, total, squares = 0, np.zeros(0), np.zeros(0)
-    for index in sorted(chosen):
+def sampled(keys: Sequence[CaseKey], most: int | None, seed: int) -> list[CaseKey]:
+    """All cases, or a random sample of at most `most` of them."""
+    return [keys[index] for index in sorted(generator_for(seed, "intensity").permutation(len(keys))[:most])]
+
+
+def intensity(
+    source: Source, keys: Sequence[CaseKey], watcher: Watcher, workers: int = 1
+) -> tuple[list[float], list[float]]:
+    """The mean and the standard deviation of each channel over all pixels of the images, to six digits.
+
+    One image at a time is read; images that cannot be read are left out, and counted during the training.
+    """
+    watcher.start("intensities", len(keys))
+    every = Pixels(0, np.zeros(0), np.zeros(0))
+    for pixels in results_in_order(lambda key: _pixels_of(source, key), keys, workers):
         watcher.advance()
-        try:
-            image = source.load(keys[index]).image
-        except InputError:
-            raise
-        except Exception:  # noqa: BLE001, S112 - counted during the training
-            continue
-        pixels = image.reshape(len(image), -1).astype(np.float64)
-        if count and len(pixels) != len(total):
-            raise InputError(
-                f"training images have {len(total)} and {len(pixels)} channels; all must have the same number"
-            )
-        count += pixels.shape[1]
-        total = pixels.sum(1) + (total if total.size else 0)
-        squares = (pixels**2).sum(1) + (squares if squares.size else 0)
-    if not count:
-        raise InputError(f"none of {len(chosen)} training images can be read; check the training source")
-    mean = total / count
-    deviation = np.sqrt(np.maximum(squares / count - mean**2, 0))
+        every = every.joined(pixels) if pixels else every
+    if not every.count:
+        raise InputError(f"none of {len(keys)} training images can be read; check the training source")
+    deviation = np.sqrt(every.squares / every.count)
     if not deviation.all():
         raise InputError("all pixels of the training images are equal; check the training source")
-    return [float(f"{value:.4g}") for value in mean], [float(f"{value:.4g}") for value in deviation]
+    return [float(f"{value:.6g}") for value in every.mean], [float(f"{value:.6g}") for value in deviation]
+
+
+@dataclass(frozen=True, slots=True)
+class Pixels:
+    """How many pixels there are, and for each channel their mean and their squared distances from it, summed."""
+
+    count: int
+    mean: Float[np.ndarray, " channels"]
+    squares: Float[np.ndarray, " channels"]
+
+    def joined(self, other: "Pixels") -> "Pixels":
+        """Of both together; distances are from the mean, so that nothing cancels out (Chan et al. 1983)."""
+        if not self.count:
+            return other
+        if len(self.mean) != len(other.mean):
+            raise InputError(
+                f"training images have {len(self.mean)} and {len(other.mean)} channels; all must have the same number"
+            )
+        count, apart = self.count + other.count, other.mean - self.mean
+        return Pixels(
+            count,
+            self.mean + apart * (other.count / count),
+            self.squares + other.squares + apart**2 * (self.count / count * other.count),
+        )
+
+
+def _pixels_of(source: Source, key: CaseKey) -> Pixels | None:
+    """The pixels of one image; None if it cannot be read."""
+    try:
+        image = source.load(key).image
+    except InputError:
+        raise
+    except Exception:  # noqa: BLE001 - counted during the training
+        return None
+    pixels = image.reshape(len(image), -1).astype(np.float64)
+    mean = pixels.mean(1)
+    return Pixels(pixels.shape[1], mean, ((pixels - mean[:, None]) ** 2).sum(1))

@@ -120,6 +120,18 @@ class PixelsPart(BaseModel):
         return {len(values) for values in (self.mean, self.std) if values} - {1}
 
 
+class MeasuredPixelsPart(PixelsPart):
+    """The same where mean and standard deviation are measured on the training images."""
+
+    sample: int | None = Field(None, ge=1)  # measured on so many of them, drawn by chance, instead of all
+
+    @model_validator(mode="after")
+    def _measured(self) -> Self:
+        if self.sample and (self.scaling == "nonzero" or self.mean is not None):
+            raise ValueError("`sample` is for a `mean` and `std` that are measured; leave it out")
+        return self
+
+
 class TrainingBody(BaseModel):
     """The part of a training spec beyond the common one."""
 
@@ -127,7 +139,7 @@ class TrainingBody(BaseModel):
     model: str
     findings: tuple[str, ...] | Literal["all"] = "all"
     size: tuple[int, ...] = (160, 160)
-    pixels: PixelsPart = PixelsPart()
+    pixels: MeasuredPixelsPart = MeasuredPixelsPart()
     start: Path | None = None  # a file of initial weights, used as far as they fit
     training: dict[str, Any]
     validation: dict[str, Any]

@@ -76,7 +76,7 @@ def train(spec: Spec, out: Path, watcher: Watcher, machine: Machine = HERE) -> T
             left_over.unlink()
         for name in (FOLDER, "runs"):
             (out / name).mkdir(exist_ok=True)
-        return _Training(plan, out, watcher, machine, contract_of(plan, out, watcher)).carried_out()
+        return _Training(plan, out, watcher, machine, contract_of(plan, out, watcher, machine.workers)).carried_out()
 
 
 def _identity(plan: TrainingPlan, machine: Machine) -> dict[str, Any]:

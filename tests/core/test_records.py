@@ -4,7 +4,7 @@ import json
 import pytest
 
 from heatcheck.core import records
-from heatcheck.core.records import Estimate, Measured, Score
+from heatcheck.core.records import CaseKey, Estimate, Measured, Score
 from heatcheck.core.vocabulary import condition
 
 RECORDS = [kind for kind in vars(records).values() if dataclasses.is_dataclass(kind)]
@@ -37,3 +37,11 @@ def test_condition_refuses_what_json_cannot_hold():
 
 def test_defined_value_needs_no_reason():
     assert Measured(0.5).reason == ""
+
+
+def test_an_examination_is_stated_or_the_id_without_its_view():
+    assert CaseKey("patient00001_study1_view1_frontal", "patient00001", {}).examination == "patient00001_study1"
+    assert CaseKey("a", "p", {}).examination == ""
+    assert CaseKey("a", "p", {}, {"study": ""}).examination == ""
+    stated = [CaseKey(name, patient, {}, {"study": "1"}).examination for name, patient in ("ap", "bp", "cq")]
+    assert stated[0] == stated[1] != stated[2]  # studies are numbered patient by patient

@@ -37,7 +37,17 @@ def test_source_under_pseudonyms_still_says_what_its_channels_are(tmp_path):
     assert hidden.modalities == ("film",)
     assert hidden.load(hidden.index()[0]).image.shape[0] == 1
     stated = sorted(sorted(key.facts.items()) for key in source.index())
-    assert sorted(sorted(key.facts.items()) for key in hidden.index()) == stated
+    without_study = [{name: text for name, text in key.facts.items() if name != "study"} for key in hidden.index()]
+    assert sorted(sorted(facts.items()) for facts in without_study) == stated
+
+
+def test_views_of_one_examination_stay_together_under_its_pseudonym(tmp_path):
+    source = PhantomChest(PhantomChestSettings(patients=3, size=32, second_view=1, readers=0))
+    hidden = pseudonymous(source, source.index(), tmp_path / "run")
+    assert len({key.examination for key in source.index()}) == 3
+    pairs = {(hidden.originals[key.case].examination, key.examination) for key in hidden.index()}
+    assert len(pairs) == len(dict(pairs)) == 3
+    assert not {name for name, _ in pairs} & {word for _, name in pairs for word in name.split()}
 
 
 def test_source_that_does_not_say_what_its_channels_are_has_no_modalities(tmp_path):

@@ -42,6 +42,15 @@ class CaseKey:
     labels: Mapping[str, float]  # 1 present, 0 absent, −1 uncertain, NaN unknown
     facts: Mapping[str, str] = field(default_factory=dict)  # of patient or image, such as sex; "" where not stated
 
+    @property
+    def examination(self) -> str:
+        """The examination that the image is a view of; empty where it is not known.
+
+        It is stated as the fact `study`, or else the id up to its last `_view`: patient00001_study1_view1_frontal.
+        """
+        stated = self.facts.get("study", "")
+        return f"{self.patient} {stated}" if stated else self.case.rpartition("_view")[0]
+
 
 @dataclass(frozen=True, slots=True)
 class Reading:
@@ -108,6 +117,7 @@ class CaseRecord:
     detail: str = ""  # the traceback of a failure
     shape: str = ""
     annotated: int = 0  # 1 where the experts' marks speak of the case, be it that nothing is there
+    examination: str = ""  # that the image is a view of, where that is known
 
 
 @dataclass(frozen=True, slots=True)

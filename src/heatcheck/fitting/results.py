@@ -76,11 +76,6 @@ class CasePredictions:
         )
 
 
-def _examination(case: str) -> str:
-    """The examination of an image: its id up to the last `_view`, as in patient00001_study1_view1_frontal."""
-    return case.rpartition("_view")[0] or case
-
-
 def judged(
     keys: Sequence[CaseKey], labels: Table, probabilities: Table, findings: Sequence[str], views: Views
 ) -> CasePredictions:
@@ -94,7 +89,7 @@ def judged(
         return CasePredictions(tuple(findings), truth, probabilities, patients)
     examinations: dict[str, list[int]] = {}
     for row, key in enumerate(keys):
-        examinations.setdefault(_examination(key.case), []).append(row)
+        examinations.setdefault(key.examination or key.case, []).append(row)
     groups = list(examinations.values())
     return CasePredictions(
         tuple(findings),

@@ -39,7 +39,8 @@ def _ahead(work: Callable[[One], Other], items: Sequence[One], workers: int) -> 
 def success(case: Case, *, annotated: bool) -> CaseRecord:
     """The record of a case that was used; `annotated` if experts marked it, even as empty."""
     shape = "×".join(map(str, case.image.shape[1:]))
-    return CaseRecord(case.key.case, case.key.patient, "ok", shape=shape, annotated=int(annotated))
+    key = case.key
+    return CaseRecord(key.case, key.patient, "ok", shape=shape, annotated=int(annotated), examination=key.examination)
 
 
 def batches(cases: Iterable[One], size: int) -> Iterator[list[One]]:

@@ -25,7 +25,7 @@ def failure(key: CaseKey, error: Exception) -> CaseRecord:
     stage = error.stage if isinstance(error, CaseError) else "unexpected"
     reason = str(error) if isinstance(error, CaseError) else f"{type(error).__name__}: {error}"
     detail = text_without_paths("".join(traceback.format_exception(error)))
-    return CaseRecord(key.case, key.patient, "failed", stage, reason, detail)
+    return CaseRecord(key.case, key.patient, "failed", stage, reason, detail, examination=key.examination)
 
 
 def readable(read: Iterable[Case | CaseRecord], failed: list[CaseRecord]) -> Iterator[Case]:

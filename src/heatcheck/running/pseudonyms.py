@@ -20,6 +20,7 @@ class PseudonymousSource:
 
     source: Source
     originals: dict[str, CaseKey]  # by pseudonym
+    examinations: dict[str, str]  # pseudonyms of the examinations that are known, by pseudonym of the case
 
     @property
     def findings(self) -> tuple[str, ...]:
@@ -43,7 +44,8 @@ class PseudonymousSource:
 
     def _renamed(self, name: str) -> CaseKey:
         original = self.originals[name]
-        return CaseKey(name, name.split(".", maxsplit=1)[0], original.labels, original.facts)
+        facts = {**original.facts, "study": self.examinations[name]} if name in self.examinations else original.facts
+        return CaseKey(name, name.split(".", maxsplit=1)[0], original.labels, facts)
 
     def load(self, key: CaseKey) -> Case:
         """The case under its pseudonym; errors do not name the file."""
@@ -78,11 +80,13 @@ def pseudonymous(source: Source, keys: Sequence[CaseKey], out: Path) -> Pseudony
     if (out / "run.json").exists() and not path.exists():
         raise RunFolderError(f"{out} was begun without pseudonyms, or {path} is missing; choose another --out")
     salt = _salt(path)
-    originals = {}
+    originals, examinations = {}, {}
     for key in keys:
-        patient = _hash(salt, "patient", key.patient)
-        originals[f"{patient}.{_hash(salt, 'case', key.case)}"] = key
-    return PseudonymousSource(source, originals)
+        name = f"{_hash(salt, 'patient', key.patient)}.{_hash(salt, 'case', key.case)}"
+        originals[name] = key
+        if key.examination:
+            examinations[name] = _hash(salt, "examination", key.examination)
+    return PseudonymousSource(source, originals, examinations)
 
 
 def _hash(salt: str, kind: str, name: str) -> str:

@@ -45,6 +45,21 @@ def test_counts_by_hand(tmp_path):
     assert without == 2
 
 
+def test_views_of_one_examination_are_counted_once_and_only_where_all_are_known(tmp_path):
+    views = {"p_study1_view1": "p", "p_study1_view2": "p", "p_study2_view1": "p", "q_study1_view1": "q"}
+    cases = [CaseRecord(case, patient, "ok", examination=case[:8]) for case, patient in views.items()]
+    write_table(tmp_path / "cases.parquet", CaseRecord, cases)
+    said = [Prediction(case, patient, "f", "model", 1.0, 0.0, 0.5) for case, patient in views.items()]
+    said += [Prediction("p_study1_view1", "p", "g", "model", 1.0, 0.0, 0.5)]
+    said += [Prediction("p_study1_view2", "p", "g", "model", math.nan, 0.0, 0.5)]
+    folder, rule = write_folder(tmp_path, predictions=said), rule_of(["f", "g"], ["good"])
+    counts = table_of(paper_estimates(folder, rule)).query("metric == 'examinations'").set_index("finding")["value"]
+    assert counts.to_dict() == {"f": 3, "g": 1, "All findings": 3}
+    write_table(tmp_path / "cases.parquet", CaseRecord, [*cases, CaseRecord("r1", "r", "ok")])
+    counts = table_of(paper_estimates(folder, rule)).query("metric == 'examinations'").set_index("finding")["value"]
+    assert counts.to_dict() == {"f": 3, "g": 1}
+
+
 def test_maps_without_probabilities_have_images_and_patients_and_no_labels(tmp_path):
     """Labels come with the model's answers; without them nothing is 0 that is not known."""
     cases = [CaseRecord("a", "p", "ok"), CaseRecord("b", "p", "ok"), CaseRecord("c", "q", "ok")]

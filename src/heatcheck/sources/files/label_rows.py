@@ -23,7 +23,7 @@ _CHEXPERT_FACTS = {"Sex": "sex", "Age": "age", _VIEW: "view", "AP/PA": "projecti
 # columns of any table that are facts, not findings, whatever their case
 _USUAL_FACTS = frozenset(
     {"sex", "gender", "age", "view", "projection", "position", "device", "scanner", "manufacturer", "vendor", "site"}
-    | {"hospital", "institution", "centre", "center", "ward", "ethnicity", "race", "year"}
+    | {"hospital", "institution", "centre", "center", "ward", "ethnicity", "race", "year", "study"}
 )
 _IMAGE = ("image", "Path", "img_id", "Image Index")  # possible names of the image column
 

@@ -1,6 +1,6 @@
-"""What a test set holds: images, patients, positives and outlines, per finding and in all."""
+"""What a test set holds: images, examinations, patients, positives and outlines, per finding and in all."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import pandas as pd
@@ -28,23 +28,27 @@ class Counted:
 def count_estimates(tables: Counted, settings: LocalizationSettings) -> list[Estimate]:
     """The counts of each finding, and of all findings together.
 
-    images, patients: those whose label is known; positives: images with the finding; annotated: images on which it was
+    images, patients: those whose label is known, and examinations, if it is known which of them the images are views
+    of; positives: images with the finding; annotated: images on which it was
     outlined; segmentations: outlines that were drawn there; segmentations_by_reader: readings with an outline, on
     images that have any truth; readers: those who drew any of these; without_finding, over all findings: images on
     which every known one is absent.
-    Over all findings, images and patients are all that were studied, counted once, and the others are sums. Labels
-    come with the model's predictions: maps without probabilities have none, and what cannot be known is left out.
+    Over all findings, images, examinations and patients are all that were studied, counted once, and the others are
+    sums. Labels come with the model's predictions: maps without probabilities have none, and what cannot be known is
+    left out.
     """
     answers = tables.predictions
     answers = answers[(answers["model"] == settings.model) & answers["finding"].isin(settings.findings)]
     outlined = tables.shapes[tables.shapes["finding"].isin(settings.findings)]
     drawn = _drawn(tables.readers[tables.readers["finding"].isin(settings.findings)])
+    examinations = dict(zip(tables.cases["case"], tables.cases["examination"], strict=True))
     rows: list[Estimate] = []
     for finding in (*settings.findings, ALL):
         needed = set(settings.findings) if finding == ALL else {finding}
-        counts = _labelled(_on_finding(answers, finding)) if needed <= set(answers["finding"]) else {}
+        counts = _labelled(_on_finding(answers, finding), examinations) if needed <= set(answers["finding"]) else {}
         if finding == ALL:
-            counts |= _everything(tables.cases, answers)
+            counts.pop(Counts.EXAMINATIONS, None)  # of the labelled images, where those of all are not known
+            counts |= _everything(tables.cases, answers, examinations)
         else:
             counts.pop(Counts.WITHOUT_FINDING, None)
         counts |= _outlined(_on_finding(outlined, finding), _on_finding(drawn, finding))
@@ -72,22 +76,27 @@ def empty_map_estimates(empty: Values, shapes: pd.DataFrame, settings: Localizat
                 yield Estimate(COUNT, name, finding, method, settings.model, float(number), n_cases=of)
 
 
-def _everything(cases: pd.DataFrame, answers: pd.DataFrame) -> dict[str, int]:
-    """How many images and patients were studied, with cases on which only another model failed."""
+def _everything(cases: pd.DataFrame, answers: pd.DataFrame, examinations: Mapping[str, str]) -> dict[str, int]:
+    """How many images, examinations and patients were studied, with cases on which only another model failed."""
     names = ["case", "patient"]
-    every = pd.concat([cases.loc[cases["status"] == "ok", names], answers[names]])
-    return {Counts.IMAGES: int(every["case"].nunique()), Counts.PATIENTS: int(every["patient"].nunique())}
+    return _size(pd.concat([cases.loc[cases["status"] == "ok", names], answers[names]]), examinations)
+
+
+def _size(rows: pd.DataFrame, examinations: Mapping[str, str]) -> dict[str, int]:
+    cases = set(rows["case"])
+    of_cases = {examinations.get(case, "") for case in cases}
+    known = {} if "" in of_cases or not of_cases else {Counts.EXAMINATIONS: len(of_cases)}
+    return {Counts.IMAGES: len(cases), **known, Counts.PATIENTS: int(rows["patient"].nunique())}
 
 
 def _on_finding(table: pd.DataFrame, finding: str) -> pd.DataFrame:
     return table if finding == ALL else table[table["finding"] == finding]
 
 
-def _labelled(answers: pd.DataFrame) -> dict[str, int]:
+def _labelled(answers: pd.DataFrame, examinations: Mapping[str, str]) -> dict[str, int]:
     known = answers[answers["label"].notna()]
     return {
-        Counts.IMAGES: int(known["case"].nunique()),
-        Counts.PATIENTS: int(known["patient"].nunique()),
+        **_size(known, examinations),
         Counts.POSITIVES: int((known["label"] == 1).sum()),
         Counts.WITHOUT_FINDING: int((known.groupby("case", observed=True)["label"].max() == 0).sum()),
     }

@@ -45,7 +45,7 @@ BOXES = "boxes"  # a kind of truth, beside outlines and masks
 class Counts:
     """The names of what is counted."""
 
-    IMAGES, PATIENTS, POSITIVES = "images", "patients", "positives"
+    IMAGES, EXAMINATIONS, PATIENTS, POSITIVES = "images", "examinations", "patients", "positives"
     ANNOTATED, WITHOUT_FINDING = "annotated", "without_finding"
     SEGMENTATIONS, SEGMENTATIONS_BY_READER = "segmentations", "segmentations_by_reader"
     READERS = "readers"

@@ -49,7 +49,19 @@ def test_every_misprint_names_a_cell_that_exists(row):
 def test_misprints_carry_their_notes():
     swapped = literature.geometry("hit", "instances", "saliency")
     assert (swapped.value, swapped.low, swapped.high) == (-0.244, -0.346, -0.051)
-    assert "−0.051" in swapped.note
+    assert "table says −0.051 (−0.346 to 0.244); the paper’s sentences print −0.051 (−0.364 to 0.244)" in swapped.note
+    for finding in ("Pleural Effusion", "Edema", "Atelectasis", "Consolidation"):  # decreases below 0
+        human, saliency = (literature.against_human("iou", finding, name).value for name in ("human", "saliency"))
+        printed = literature.against_human("iou", finding, "percent_decrease")
+        assert printed.value == pytest.approx(100 * (human - saliency) / saliency, abs=0.7)
+        assert f"about {100 * (human - saliency) / human:.1f} %".replace("-", "−") in printed.note
+    devices = [
+        literature.localization("hit", "Support Devices", "grad_cam"),
+        literature.localization("hit", "Support Devices", "grad_cam", "densenet121"),
+        literature.against_human("hit", "Support Devices", "saliency"),
+        literature.ensemble("hit", "Support Devices", "ensemble"),
+    ]
+    assert {(figure.value, "0.357 in a sentence" in figure.note) for figure in devices} == {(0.355, True)}
     assert "0.297" in literature.localization("iou", "Consolidation", "grad_cam_plus_plus").note
     assert "0.296" in literature.localization("iou", "Consolidation", "grad_cam_plus_plus", "densenet121").note
     assert literature.localization("iou", "Consolidation", "grad_cam_plus_plus", "resnet152").note == ""

@@ -245,6 +245,8 @@ def test_counts_stand_beside_the_published_test_set(page):
     assert cell(page, where, "Images with an outline", "Edema") == "85"
     assert cell(page, where, "Images with the finding", "Edema", published=True) == "83"
     assert cell(page, where, "Images", "All findings", published=True) == "668"
+    assert cell(page, where, "Studies (examinations)", "All findings") == "500"
+    assert cell(page, where, "Studies", "All findings", published=True) == "500"
 
 
 def test_calibration_is_shown_before_and_after_scaling(page, text):

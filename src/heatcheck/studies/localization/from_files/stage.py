@@ -113,7 +113,7 @@ class ScoreStage(CaseStage[str, CaseKey]):
             for method in self.inputs.maps
             for metric in self.metrics
         ]
-        record = CaseRecord(key.case, key.patient, "ok", annotated=1)
+        record = CaseRecord(key.case, key.patient, "ok", annotated=1, examination=key.examination)
         return ShardTables(scores=tuple(sorted(scores, key=by_case)), cases=(record,))
 
     def _score(

@@ -15,6 +15,7 @@ from heatcheck.studies.localization.vocabulary import COUNT, Counts
 
 COUNTED = {
     Counts.IMAGES: "Images",
+    Counts.EXAMINATIONS: "Studies (examinations)",
     Counts.PATIENTS: "Patients",
     Counts.POSITIVES: "Images with the finding (label)",
     Counts.ANNOTATED: "Images with an outline",

@@ -25,11 +25,16 @@ from heatcheck.running.compare import compare_runs
 from heatcheck.runs import store
 from heatcheck.runs.store import RunFolder
 from heatcheck.stats.tuning import CUTOFFS
+from heatcheck.studies.localization.settings import LocalizationSettings
 from heatcheck.studies.localization.tuning import NOTHING_TO_TUNE, validation_predictions
 
 FINDINGS = ["Airspace Opacity", "Atelectasis"]
 VALIDATION = {"name": "phantom_chest", "patients": 10, "first": 900, "size": 80, "readers": 0}
 GOOD, IGNORANT = "phantom_chest_densenet", "ignorant"
+
+
+def settings_of(model):
+    return LocalizationSettings(tuple(FINDINGS), ("grad_cam",), (), (), model, draws=0, seed=0)
 
 
 def forget(folder):
@@ -137,7 +142,7 @@ def test_a_threshold_is_the_first_best_of_its_curve_on_validation_data(finished)
 def test_a_cutoff_empties_the_regions_below_it(finished):
     estimates = read_run(finished).estimates
     scores = pd.read_parquet(finished / "validation" / "scores.parquet")
-    answers = validation_predictions(finished, GOOD).set_index(["case", "finding"])["probability"]
+    answers = validation_predictions(finished, settings_of(GOOD)).set_index(["case", "finding"])["probability"]
     chosen = "model == @GOOD and method == 'grad_cam' and finding == 'Atelectasis'"
     full = scores.query(f"metric == 'iou_full' and condition == '{{}}' and {chosen}").set_index("case")["value"]
     present = set(scores.query(f"metric == 'iou' and condition == '{{}}' and {chosen}")["case"])

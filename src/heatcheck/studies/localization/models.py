@@ -82,9 +82,10 @@ def _side_by_side(first: Values, second: Values, method: str, names: tuple[str, 
 def _auroc_differences(folder: Path, settings: LocalizationSettings, other: str) -> Iterator[Estimate]:
     """The other model's AUROC less the primary's on the cases that both have."""
     file = folder / "predictions.parquet"
-    first, second = read_answers(file, settings), read_answers(file, replace(settings, model=other))
-    shared = np.intersect1d(first.cases, second.cases)
-    first, second = (answers.rows(np.isin(answers.cases, shared)) for answers in (first, second))
+    models = [settings, replace(settings, model=other)]
+    one, two = (read_answers(file, replace(each, views="each")).cases for each in models)
+    shared = np.intersect1d(one, two)
+    first, second = (read_answers(file, each, among=shared) for each in models)
     usable = usable_findings(first)
     for column, finding in enumerate(settings.findings):
         known = int((~np.isnan(first.labels[:, column])).sum())

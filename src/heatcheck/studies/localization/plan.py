@@ -57,6 +57,7 @@ from heatcheck.studies.localization.tuning import (
     validation_estimates,
     validation_predictions,
 )
+from heatcheck.studies.localization.views import JOINED, other_views, require_examinations
 from heatcheck.studies.localization.vocabulary import ADDED, LocalizationManifest
 from heatcheck.studies.localization.wrong_answers.estimates import wrong_answer_estimates
 
@@ -126,7 +127,8 @@ class LocalizationPlan:
         cases = f"{len(self.scored.keys)} cases of {limit} patients, spread over the findings,"
         limited = f"Only {cases} were studied (--limit {limit})." if limit else ""
         remark = SOURCES[self.body.source["name"]].remark
-        return (limited, self.remark, remark, *rule_notes(rules_with(self.body.preset, self._switches())))
+        views = JOINED if self.body.views == "max" else ""
+        return (limited, self.remark, remark, views, *rule_notes(rules_with(self.body.preset, self._switches())))
 
     def _switches(self) -> dict[str, PresetName]:
         """The switches of the spec, and what a run does by both presets' rules: smoothing, and placing coarse maps."""
@@ -168,6 +170,7 @@ class LocalizationPlan:
             split=split,
             rules=rules,
             explainer=partial(self._explainer, split=split, folder=folder, watcher=watcher),
+            views=other_views(split.source, split.keys) if self.body.views == "max" else None,
             envelope=self.envelope,
             workers=self.options.workers,
             to_show={} if tuning or not self.envelope.gallery else {primary: self._to_show(folder)},
@@ -222,6 +225,7 @@ class LocalizationPlan:
             self.body.tuning_rules,
             eligible=tuple(ensembles) or names,
             smooths=self.body.tried_smoothing,
+            views=self.body.views,
         )
 
     @property
@@ -242,7 +246,7 @@ class LocalizationPlan:
             settings = self._settings(name)
             rows += localization_estimates(folder.path, settings)
             rows += conditional_estimates(folder.path, settings, tuned=self.validation is not None)
-            rows += paper_estimates(folder.path, settings, validation_predictions(folder.path, name))
+            rows += paper_estimates(folder.path, settings, validation_predictions(folder.path, settings))
             rows += subgroup_estimates(folder.path, settings, divided)
             rows += wrong_answer_estimates(folder.path, settings, self.body.operating_point)
         others = [name for name in self.study_models.names if name != primary]
@@ -269,6 +273,7 @@ class LocalizationPlan:
             sizes=self.body.sizes,
             seed=self.envelope.seed,
             rules=self.body.rules,
+            views=self.body.views,
             instances="components" if self.body.instances == "components" else "instances",
         )
 
@@ -304,6 +309,8 @@ def plan_localization(spec: Spec, options: RunOptions, out: Path) -> Localizatio
     for name, keys in indices.items():
         if not keys:
             raise SpecError(f"{spec.name}: the {name} has no cases; check its folders and files")
+    if body.views == "max":
+        require_examinations(indices["source"], spec.name)
     shared = shared_patients(*indices.values()) if len(indices) == 2 else []
     remark = overlap_remark(body, shared, spec.name)
     indices = {name: limited(keys, findings, options.limit) for name, keys in indices.items()}

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Unpack
+from typing import Literal, Unpack
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -31,6 +31,7 @@ from heatcheck.stats.resampling.studentised import (
     t_intervals,
 )
 from heatcheck.studies.localization.settings import LocalizationSettings
+from heatcheck.studies.localization.views import views_in
 from heatcheck.studies.localization.vocabulary import CALIBRATION, CHANCE_CALIBRATION, OBSERVED
 
 ONE_CLASS = "needs cases with and without the finding"
@@ -52,8 +53,17 @@ class LabelledProbabilities:
         )
 
 
-def read_answers(file: Path, settings: LocalizationSettings) -> LabelledProbabilities:
-    """One model's answers, from a table of predictions that may hold several models'."""
+def read_answers(
+    file: Path,
+    settings: LocalizationSettings,
+    *,
+    per: Literal["answer", "image"] = "answer",
+    among: Shaped[np.ndarray, " cases"] | None = None,
+) -> LabelledProbabilities:
+    """One model's answers, from a table of predictions that may hold several models', on all images or `among` some.
+
+    Where the views of an examination are joined, it is one answer; per image, each view has the joined probability.
+    """
     names = ["case", "patient", "finding"]
     table = pq.read_table(
         file,
@@ -61,6 +71,10 @@ def read_answers(file: Path, settings: LocalizationSettings) -> LabelledProbabil
         filters=[("model", "==", settings.model)],
         read_dictionary=names,  # names repeat: numbers in their place keep a large run in memory
     ).to_pandas()
+    table = table if among is None else table[table["case"].isin(among)]
+    views = views_in(file.parent, settings)
+    if views and len(table):
+        table = views.joined(table) if per == "answer" else views.spread(table)
     cases = np.array(sorted(table["case"].unique()), object)  # the dictionary knows other models' too
     row_of, column_of = positions(table["case"], cases.tolist()), positions(table["finding"], settings.findings)
     kept = column_of >= 0

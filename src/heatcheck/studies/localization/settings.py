@@ -18,3 +18,4 @@ class LocalizationSettings(EstimateSettings):
     model: str
     rules: Rules = RECOMMENDED
     instances: Literal["instances", "components"] = "instances"  # what counts as one: as drawn, or a connected part
+    views: Literal["each", "max"] = "each"  # whether an image or an examination is one answer of the model

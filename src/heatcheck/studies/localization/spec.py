@@ -60,6 +60,7 @@ class LocalizationBody(BaseModel):
     region: RegionPart = RegionPart()
     channels: str = "positive"
     instances: Literal["drawn", "components"] = "drawn"  # what the regressions count: outlines, or connected parts
+    views: Literal["each", "max"] = "each"  # max: a study is as probable as the view with the highest probability
     probability_cutoff: float = Field(0.0, ge=0, le=1)
     bootstrap_draws: int = Field(2000, ge=100)
     sizes: Sizes = Sizes()  # differences that matter

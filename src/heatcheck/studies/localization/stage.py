@@ -16,6 +16,7 @@ from heatcheck.runs.spec import Envelope
 from heatcheck.scoring.rows import ScoringRule
 from heatcheck.scoring.shapes import shapes_of
 from heatcheck.studies.localization.scores import score_case
+from heatcheck.studies.localization.views import OtherViews
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,7 @@ class ScoringStage(CaseStage[str, CaseKey]):
     envelope: Envelope
     workers: int
     to_show: Mapping[str, KeptMaps] = field(default_factory=dict)  # by model: where maps are kept for the gallery
+    views: OtherViews | None = None  # where those of one examination give one answer
 
     @property
     def parts(self) -> list[Part[str, CaseKey]]:
@@ -48,6 +50,7 @@ class ScoringStage(CaseStage[str, CaseKey]):
             first=part.group == next(iter(self.rules)),
             among_several=len(self.rules) > 1,
             to_show=self.to_show.get(part.group),
+            views=replace(self.views, said={}) if self.views else None,  # a shard belongs to one model
         )
         rows = score_read_cases(self.split.source, part.cases, scorer, self.envelope.batch_size, self.workers)
         return rows.sorted_tables()
@@ -64,7 +67,8 @@ class _ModelScorer:
     keeps_maps: bool
     first: bool  # of the models: readers and shapes are recorded with it
     among_several: bool
-    to_show: KeptMaps | None = None
+    to_show: KeptMaps | None
+    views: OtherViews | None
 
     def score(self, batch: Sequence[Case]) -> ShardTables:
         """The rows of the cases' maps by every method."""
@@ -75,7 +79,8 @@ class _ModelScorer:
                 truth = each.case.truth
                 self.to_show.keep(each, [column for column, name in enumerate(findings) if name in truth])
         rule = self.rule if self.first else replace(self.rule, readers=False)
-        scores = [row for each in explained for row in score_case(each, findings, self.model, rule)]
+        called = self.views.joined(explained, self.explainer) if self.views else explained
+        scores = [row for each in called for row in score_case(each, findings, self.model, rule)]
         return ShardTables(
             scores=tuple(scores),
             predictions=tuple(row for each in explained for row in self._predictions(each)),

@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -23,6 +24,7 @@ from heatcheck.scoring.rows import TunedSettings
 from heatcheck.stats.tuning import CUTOFFS, FullSlice, cutoff_curve, first_best, mean_curve
 from heatcheck.studies.localization.estimates import read_values
 from heatcheck.studies.localization.settings import LocalizationSettings
+from heatcheck.studies.localization.views import views_in
 from heatcheck.studies.localization.vocabulary import (
     BEST_MODEL,
     BEST_PAIR,
@@ -49,10 +51,13 @@ class TuningSettings:
     rules: Rules
     eligible: tuple[str, ...]  # models among which the best is chosen: the ensembles, where there are any
     smooths: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # tried beside none, by method
+    views: Literal["each", "max"] = "each"
 
     def for_model(self, model: str) -> LocalizationSettings:
         """The settings for reading one model's scores."""
-        return LocalizationSettings(self.findings, self.methods, self.floors, (), model, draws=0, seed=0)
+        return LocalizationSettings(
+            self.findings, self.methods, self.floors, (), model, draws=0, seed=0, views=self.views
+        )
 
 
 def validation_estimates(folder: Path, settings: TuningSettings) -> list[Estimate]:
@@ -91,12 +96,14 @@ def primary_of(chosen: Sequence[Estimate], models: Sequence[str]) -> str:
     return next(best, models[0])
 
 
-def validation_predictions(folder: Path, model: str) -> pd.DataFrame | None:
+def validation_predictions(folder: Path, settings: LocalizationSettings) -> pd.DataFrame | None:
     """A model's predictions on the validation data of the run in this folder; None without such data."""
     file = folder / "validation" / "predictions.parquet"
     if not file.exists():
         return None
-    return pq.read_table(file, filters=[("model", "==", model)]).to_pandas()
+    answers = pq.read_table(file, filters=[("model", "==", settings.model)]).to_pandas()
+    views = views_in(file.parent, settings)
+    return views.joined(answers) if views else answers
 
 
 def _thresholds(folder: Path, settings: TuningSettings, model: str) -> Iterator[Estimate]:
@@ -159,10 +166,12 @@ def _cutoffs(folder: Path, settings: TuningSettings, model: str, smoothing: Mapp
     full, positive = (_smoothed_values(folder, name, settings, model, smoothing) for name in ("iou_full", "iou"))
     answers = pq.read_table(
         folder / "predictions.parquet",
-        columns=["case", "finding", "probability"],
+        columns=["case", "finding", "probability", "label"],
         filters=[("model", "==", model)],
         read_dictionary=["case", "finding"],
     ).to_pandas()
+    views = views_in(folder, settings.for_model(model))
+    answers = views.spread(answers) if views else answers
     for finding in settings.findings:
         of_finding = answers[answers["finding"] == finding]
         probability = pd.Series(of_finding["probability"].to_numpy(), of_finding["case"].astype(object))

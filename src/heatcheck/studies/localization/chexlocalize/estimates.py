@@ -1,7 +1,7 @@
 """The CheXlocalize paper's further questions: geometry, confidence, calibration and counts."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pandas as pd
@@ -17,6 +17,7 @@ from heatcheck.studies.localization.estimates import read_values
 from heatcheck.studies.localization.regressions import Slope, confidence_estimates, corrected_slopes, shape_estimates
 from heatcheck.studies.localization.score_grid import ScoreGrid, score_grid
 from heatcheck.studies.localization.settings import LocalizationSettings
+from heatcheck.studies.localization.views import views_in
 from heatcheck.studies.localization.vocabulary import PAPER_PRESET, TUNED
 
 BENCHMARK = condition(preset=PAPER_PRESET)
@@ -35,15 +36,19 @@ def paper_estimates(
     are made where the run holds scores under them.
     """
     predictions, shapes = _table(folder, "predictions", [("model", "==", settings.model)]), _table(folder, "shapes")
-    tables = _ModelTables(folder, settings, predictions, shapes)
-    scaling = scaled_predictions(predictions, validation, settings)
+    views = views_in(folder, settings)
+    answers = views.joined(predictions) if views else predictions
+    on_images = views.spread(predictions) if views else predictions
+    tables = _ModelTables(folder, settings, on_images, shapes)
+    scaling = scaled_predictions(answers, validation, settings)
     slopes = tables.slopes("iou", PLAIN) + tables.slopes("hit", PLAIN)
     rows = corrected_slopes(slopes, FAMILY)  # together, because the report shows them together
     theirs = tables.slopes("iou", BENCHMARK, preset=PAPER_PRESET) + tables.slopes("hit", BENCHMARK, preset=PAPER_PRESET)
     theirs += tables.slopes("iou_full", *FULL_SLICE, preset=PAPER_PRESET) if theirs else []
     rows += [slope.row for slope in theirs]
     full = tables.grid("iou_full", PLAIN)
-    rows += cutoff_estimates(full, shapes, scaling, settings) if full else []
+    scaled = views.on_images(scaling.predictions, predictions) if views else scaling.predictions
+    rows += cutoff_estimates(full, shapes, replace(scaling, predictions=scaled), settings) if full else []
     rows += calibration_estimates(scaling, settings)
     rows += empty_map_estimates(read_values(folder, IS_EMPTY, settings), shapes, settings)
     return rows + count_estimates(Counted(_table(folder, "cases"), predictions, shapes, _readers(folder)), settings)

@@ -68,7 +68,8 @@ def subgroup_estimates(folder: Path, settings: LocalizationSettings, divided: Se
         rows += means
         rows += _against_floors(values, divided, settings, means)
         rows += differences(values, pairs, settings)
-    answers = read_answers(folder / "predictions.parquet", settings)
+    # a group may be one of views, so that every image counts here
+    answers = read_answers(folder / "predictions.parquet", replace(settings, views="each"))
     if len(answers.cases):
         rows += [row for groups in divided for row in _aurocs(answers, groups, settings)]
         rows += auroc_differences(answers, pairs, settings)

@@ -50,10 +50,10 @@ def called_answers(folder: Path, settings: LocalizationSettings, given: Operatin
     Those are chosen on the validation data where the run has any. Chosen on the run itself they fit its cases a little
     too well, which the report says.
     """
-    answers = read_answers(folder / "predictions.parquet", settings)
+    answers = read_answers(folder / "predictions.parquet", settings, per="image")
     validation = folder / "validation" / "predictions.parquet"
     where = Calls.ON_VALIDATION if validation.exists() else Calls.ON_RUN
-    chosen = read_answers(validation, settings) if validation.exists() else answers
+    chosen = read_answers(validation, settings, per="image") if validation.exists() else answers
     points, sources = [], []
     for column, finding in enumerate(settings.findings):
         stated = given.get(finding) if isinstance(given, Mapping) else given

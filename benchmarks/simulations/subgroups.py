@@ -11,7 +11,7 @@ from benchmarks.simulations.row import is_claim, main_of_claims, views
 from scipy.special import expit
 
 from heatcheck.estimating.score_values import Values
-from heatcheck.studies.localization.predictions import LabelledProbabilities
+from heatcheck.studies.localization.answers.predictions import LabelledProbabilities
 from heatcheck.studies.localization.settings import LocalizationSettings
 from heatcheck.studies.localization.subgroups.estimates import auroc_differences, differences, pairs_of
 from heatcheck.studies.localization.subgroups.groups import Groups

@@ -19,8 +19,8 @@ from heatcheck.runs.tables import read_batches
 from heatcheck.stats.resampling.bca import NO_VALUE
 from heatcheck.stats.resampling.clusters import cluster_totals
 from heatcheck.stats.resampling.macro import mean_share_interval
+from heatcheck.studies.localization.answers.predictions import model_estimates, read_answers
 from heatcheck.studies.localization.comparisons import measurement, simultaneous_rows
-from heatcheck.studies.localization.predictions import model_estimates, read_answers
 from heatcheck.studies.localization.settings import LocalizationSettings
 from heatcheck.studies.localization.vocabulary import METHOD_PAIR, TESTED
 

@@ -13,16 +13,17 @@ from heatcheck.core.vocabulary import MODEL_DIFFERENCE, condition
 from heatcheck.estimating.estimates import coverage, fill, joined
 from heatcheck.estimating.score_values import Values
 from heatcheck.metrics import METRICS
+from heatcheck.running.facts import ModelRecord
 from heatcheck.stats.resampling.studentised import contrast, linearised_macro, t_intervals
-from heatcheck.studies.localization.comparisons import Measurement, measurement, simultaneous_rows
-from heatcheck.studies.localization.estimates import read_values
-from heatcheck.studies.localization.predictions import (
+from heatcheck.studies.localization.answers.predictions import (
     ONE_CLASS,
     LabelledProbabilities,
     linearised_auroc,
     read_answers,
     usable_findings,
 )
+from heatcheck.studies.localization.comparisons import Measurement, measurement, simultaneous_rows
+from heatcheck.studies.localization.estimates import read_values
 from heatcheck.studies.localization.settings import LocalizationSettings
 from heatcheck.studies.localization.vocabulary import TESTED
 
@@ -43,6 +44,14 @@ def model_differences(folder: Path, primary: LocalizationSettings, others: Seque
         for tested, over in ((overall, "over all findings"), (each, "on each finding")):
             rows += simultaneous_rows(tested, primary, f"{label} {over}, {models}", [size] * len(tested))
     return rows + [row for other in others for row in _auroc_differences(folder, primary, other)]
+
+
+def ensembles_and_singles(models: Sequence[ModelRecord], primary: str) -> Iterator[tuple[str, str]]:
+    """Each ensemble with each model of its architecture that is none, except pairs with the primary model."""
+    for ensemble in (model for model in models if model.kind == "ensemble"):
+        for single in (model for model in models if model.kind != "ensemble"):
+            if single.architecture == ensemble.architecture and primary not in (ensemble.name, single.name):
+                yield ensemble.name, single.name
 
 
 def _template(metric: str, method: str, settings: LocalizationSettings, other: str) -> Estimate:

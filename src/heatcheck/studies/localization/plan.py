@@ -30,11 +30,12 @@ from heatcheck.runs.store import RunFolder
 from heatcheck.scoring.presets import PresetName, Rules, rules_with, switch_facts
 from heatcheck.scoring.rows import ScoringRule
 from heatcheck.sources import SOURCES
+from heatcheck.studies.localization.answers.views import JOINED, other_views, require_examinations
 from heatcheck.studies.localization.chexlocalize.estimates import paper_estimates
 from heatcheck.studies.localization.conditions import conditional_estimates
 from heatcheck.studies.localization.estimates import localization_estimates
 from heatcheck.studies.localization.gallery import GalleryRule, kept_case, make_gallery
-from heatcheck.studies.localization.models import model_differences
+from heatcheck.studies.localization.models import ensembles_and_singles, model_differences
 from heatcheck.studies.localization.rule_notes import rule_notes
 from heatcheck.studies.localization.settings import LocalizationSettings
 from heatcheck.studies.localization.spec import (
@@ -57,7 +58,6 @@ from heatcheck.studies.localization.tuning import (
     validation_estimates,
     validation_predictions,
 )
-from heatcheck.studies.localization.views import JOINED, other_views, require_examinations
 from heatcheck.studies.localization.vocabulary import ADDED, LocalizationManifest
 from heatcheck.studies.localization.wrong_answers.estimates import wrong_answer_estimates
 
@@ -251,16 +251,9 @@ class LocalizationPlan:
             rows += wrong_answer_estimates(folder.path, settings, self.body.operating_point)
         others = [name for name in self.study_models.names if name != primary]
         rows += model_differences(folder.path, self._settings(primary), others)
-        for ensemble, single in self._ensembles_and_singles(primary):
+        for ensemble, single in ensembles_and_singles(self.models, primary):
             rows += model_differences(folder.path, self._settings(ensemble), [single])
         return [*rows, *chosen]
-
-    def _ensembles_and_singles(self, primary: str) -> Iterator[tuple[str, str]]:
-        """Each ensemble with each model of its architecture that is none, except pairs with the primary model."""
-        for ensemble in (model for model in self.models if model.kind == "ensemble"):
-            for single in (model for model in self.models if model.kind != "ensemble"):
-                if single.architecture == ensemble.architecture and primary not in (ensemble.name, single.name):
-                    yield ensemble.name, single.name
 
     def _settings(self, model: str) -> LocalizationSettings:
         return LocalizationSettings(

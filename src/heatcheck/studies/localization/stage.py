@@ -15,8 +15,8 @@ from heatcheck.running.failed_cases import failure
 from heatcheck.runs.spec import Envelope
 from heatcheck.scoring.rows import ScoringRule
 from heatcheck.scoring.shapes import shapes_of
+from heatcheck.studies.localization.answers.views import OtherViews
 from heatcheck.studies.localization.scores import score_case
-from heatcheck.studies.localization.views import OtherViews
 
 
 @dataclass(frozen=True)

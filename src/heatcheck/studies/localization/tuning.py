@@ -22,9 +22,9 @@ from heatcheck.metrics.thresholds import THRESHOLDS
 from heatcheck.scoring.presets import Rules
 from heatcheck.scoring.rows import TunedSettings
 from heatcheck.stats.tuning import CUTOFFS, FullSlice, cutoff_curve, first_best, mean_curve
+from heatcheck.studies.localization.answers.views import views_in
 from heatcheck.studies.localization.estimates import read_values
 from heatcheck.studies.localization.settings import LocalizationSettings
-from heatcheck.studies.localization.views import views_in
 from heatcheck.studies.localization.vocabulary import (
     BEST_MODEL,
     BEST_PAIR,

@@ -13,7 +13,7 @@ from heatcheck.core.records import CaseRecord, Prediction, Score
 from heatcheck.core.vocabulary import condition
 from heatcheck.judging.judgement import judgement_of, opposite_of
 from heatcheck.runs.tables import write_table
-from heatcheck.studies.localization.predictions import LabelledProbabilities
+from heatcheck.studies.localization.answers.predictions import LabelledProbabilities
 from heatcheck.studies.localization.settings import LocalizationSettings
 from heatcheck.studies.localization.subgroups.estimates import Pair, auroc_differences, subgroup_estimates
 from heatcheck.studies.localization.subgroups.groups import Groups

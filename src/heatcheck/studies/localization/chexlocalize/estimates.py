@@ -11,13 +11,17 @@ from heatcheck.core.records import HUMAN, Estimate
 from heatcheck.core.vocabulary import PLAIN, condition
 from heatcheck.runs.tables import TABLES, schema_of
 from heatcheck.scoring.rows import IS_EMPTY
-from heatcheck.studies.localization.calibration import calibration_estimates, cutoff_estimates, scaled_predictions
+from heatcheck.studies.localization.answers.calibration import (
+    calibration_estimates,
+    cutoff_estimates,
+    scaled_predictions,
+)
+from heatcheck.studies.localization.answers.views import views_in
 from heatcheck.studies.localization.counts import DRAWN, Counted, count_estimates, empty_map_estimates
 from heatcheck.studies.localization.estimates import read_values
 from heatcheck.studies.localization.regressions import Slope, confidence_estimates, corrected_slopes, shape_estimates
 from heatcheck.studies.localization.score_grid import ScoreGrid, score_grid
 from heatcheck.studies.localization.settings import LocalizationSettings
-from heatcheck.studies.localization.views import views_in
 from heatcheck.studies.localization.vocabulary import PAPER_PRESET, TUNED
 
 BENCHMARK = condition(preset=PAPER_PRESET)

@@ -21,9 +21,7 @@ from heatcheck.stats.resampling.studentised import (
     contrast,
     linearised_macro,
 )
-from heatcheck.studies.localization.comparisons import Measurement, few_patients, measurement, simultaneous_rows
-from heatcheck.studies.localization.estimates import best_floor, mean_rows, read_values, room_that_matters
-from heatcheck.studies.localization.predictions import (
+from heatcheck.studies.localization.answers.predictions import (
     LabelledProbabilities,
     auroc_estimates,
     is_enough,
@@ -31,6 +29,8 @@ from heatcheck.studies.localization.predictions import (
     linearised_auroc,
     read_answers,
 )
+from heatcheck.studies.localization.comparisons import Measurement, few_patients, measurement, simultaneous_rows
+from heatcheck.studies.localization.estimates import best_floor, mean_rows, read_values, room_that_matters
 from heatcheck.studies.localization.settings import LocalizationSettings
 from heatcheck.studies.localization.subgroups.groups import Groups
 from heatcheck.studies.localization.vocabulary import COUNT, NOT_STATED, TESTED, Counts

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float
 
 from heatcheck.core.records import Estimate
 from heatcheck.core.vocabulary import condition
-from heatcheck.studies.localization.predictions import LabelledProbabilities, read_answers
+from heatcheck.studies.localization.answers.predictions import LabelledProbabilities, read_answers
 from heatcheck.studies.localization.settings import LocalizationSettings
 from heatcheck.studies.localization.vocabulary import COUNT, OPERATING_POINT, Calls
 

@@ -15,14 +15,14 @@ from heatcheck.estimating.score_values import Values
 from heatcheck.estimating.warnings import CHANCE, LEAST_WARNING
 from heatcheck.metrics import METRICS
 from heatcheck.stats.resampling.studentised import FEWEST_PATIENTS, Linearised, contrast, linearised_macro
-from heatcheck.studies.localization.comparisons import few_patients, measurement, simultaneous_rows
-from heatcheck.studies.localization.estimates import read_values
-from heatcheck.studies.localization.predictions import (
+from heatcheck.studies.localization.answers.predictions import (
     LabelledProbabilities,
     is_enough,
     judged_statistics,
     linearised_auroc,
 )
+from heatcheck.studies.localization.comparisons import few_patients, measurement, simultaneous_rows
+from heatcheck.studies.localization.estimates import read_values
 from heatcheck.studies.localization.settings import LocalizationSettings
 from heatcheck.studies.localization.vocabulary import (
     BEYOND_PROBABILITY,

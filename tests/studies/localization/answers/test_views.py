@@ -15,7 +15,7 @@ from heatcheck.core.errors import CaseError, InputError, SpecError
 from heatcheck.core.records import CaseKey
 from heatcheck.core.vocabulary import condition
 from heatcheck.explaining.batch import Explained
-from heatcheck.studies.localization.views import JOINED, Views, other_views, require_examinations
+from heatcheck.studies.localization.answers.views import JOINED, Views, other_views, require_examinations
 
 FINDINGS = ["Airspace Opacity", "Cardiomegaly"]
 VALIDATION = {"name": "phantom_chest", "patients": 8, "first": 900, "size": 80, "readers": 0, "second_view": 1}

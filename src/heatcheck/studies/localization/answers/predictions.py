@@ -30,8 +30,8 @@ from heatcheck.stats.resampling.studentised import (
     simultaneous_intervals,
     t_intervals,
 )
+from heatcheck.studies.localization.answers.views import views_in
 from heatcheck.studies.localization.settings import LocalizationSettings
-from heatcheck.studies.localization.views import views_in
 from heatcheck.studies.localization.vocabulary import CALIBRATION, CHANCE_CALIBRATION, OBSERVED
 
 ONE_CLASS = "needs cases with and without the finding"

@@ -9,7 +9,7 @@ from scipy.special import expit, logit
 from tests.studies.localization.paper_material import rule_of
 
 from heatcheck.stats.temperature import fitted_temperature
-from heatcheck.studies.localization.calibration import FEW_PATIENTS, logits_of, scaled_predictions
+from heatcheck.studies.localization.answers.calibration import FEW_PATIENTS, logits_of, scaled_predictions
 
 
 def answers(patients, labels, logits, finding="f"):

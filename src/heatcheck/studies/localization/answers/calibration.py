@@ -18,7 +18,7 @@ from heatcheck.stats.resampling.clusters import cluster_totals
 from heatcheck.stats.resampling.macro import share_intervals
 from heatcheck.stats.resampling.studentised import linearised_ratios
 from heatcheck.stats.temperature import calibrated_probabilities, fitted_temperature
-from heatcheck.studies.localization.predictions import reliability_rows
+from heatcheck.studies.localization.answers.predictions import reliability_rows
 from heatcheck.studies.localization.score_grid import Grid, ScoreGrid
 from heatcheck.studies.localization.settings import LocalizationSettings
 from heatcheck.studies.localization.vocabulary import (

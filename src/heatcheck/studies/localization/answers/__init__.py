@@ -1,0 +1,1 @@
+"""What the model itself says: discrimination, calibration, and the views of one examination."""

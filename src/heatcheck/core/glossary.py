@@ -20,6 +20,7 @@ _TERMS = (
     # what is studied
     Term("case", "One image, or one set of images of one examination, with everything known about it.", ("sample",)),
     Term("patient", "The person a case belongs to. Cases of one patient are never treated as independent."),
+    Term("examination", "One visit of a patient, whose images are its views; radiology calls it a study."),
     Term("finding", "What a classifier looks for, such as pleural effusion. Each finding has a map of its own.",
          ("class", "pathology")),
     Term("truth", "The experts' marks of a finding on a case: outlines, masks or boxes.", ("ground truth",)),

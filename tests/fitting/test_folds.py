@@ -118,3 +118,84 @@ def test_file_of_folds_that_is_missing_or_has_other_columns_is_refused(tmp_path)
     (tmp_path / "folds.csv").write_text("case,part\na,1\n")
     with pytest.raises(SpecError, match="has no column 'fold'; its columns are case, part"):
         read_folds(tmp_path / "folds.csv", cases(), CLASSES, seed=1)
+
+
+HEADER = "Grade,BraTS_2019_subject_ID,BraTS_2020_subject_ID"
+
+
+def published(folder, keys, others=()):
+    """Folds in the files that Jin et al. published, with validation cases that no seed of ours would draw."""
+    folder.mkdir()
+    for number in (1, 2, 3):
+        parts = {"train": [], "val": [], "test": []}
+        for key in keys:
+            place = (int(key.patient[7:]) - number) % 3
+            parts["test" if place == 0 else "val" if place == 1 else "train"].append(key.case)
+        for part, names in parts.items():
+            rows = [f"HGG,,{name}" for name in (*names, *others)]
+            (folder / f"{part}_fold_{number}.csv").write_text("\n".join([HEADER, *rows]) + "\n")
+    return folder
+
+
+def test_published_folds_are_read_as_they_are_with_their_validation_cases(tmp_path):
+    keys = cases(6, 9, views=2)
+    folder = published(tmp_path / "Grade", keys, ["of another copy", "NA", "NA"])
+    for seed in (1, 2):  # nothing is drawn
+        folds = read_folds(folder, keys, CLASSES, seed, validation=0.5)
+        assert [fold.number for fold in folds] == [1, 2, 3]
+        for fold in folds:
+            for place, part in ((0, fold.test), (1, fold.validation), (2, fold.training)):
+                wanted = [i for i, key in enumerate(keys) if (int(key.patient[7:]) - fold.number) % 3 == place]
+                assert list(part) == wanted
+
+
+def moved(folder, names, number, source, target):
+    """Take cases out of one file of a fold, and put them into another."""
+    lines = [f"HGG,,{name}" for name in names]
+    if source:
+        path = folder / f"{source}_fold_{number}.csv"
+        path.write_text("\n".join(line for line in path.read_text().splitlines() if line not in lines) + "\n")
+    if target:
+        path = folder / f"{target}_fold_{number}.csv"
+        path.write_text("\n".join([*path.read_text().splitlines(), *lines]) + "\n")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ((["case000-0"], 3, "", "val"), "Grade: in fold 3 case case000-0 is in val and in test; put it in one of them"),
+        ((["case001-0"], 1, "test", ""), "Grade: in fold 1 case case001-0 is in none of its files; put it in one"),
+        ((["case001-1"], 1, "test", "train"), "in fold 1 patient patient001 is in test and train; put all cases in"),
+        ((["case001-0"], 1, "", "test"), r"test_fold_1.csv: case case001-0 is listed twice; keep one row"),
+        ((["case002-0", "case002-1", "case005-0", "case005-1"], 1, "val", "train"),
+         r"val_fold_1.csv names no case of class LGG; correct it or add cases"),
+    ],
+)  # fmt: skip
+def test_published_folds_that_cannot_be_are_refused_in_one_line(tmp_path, change, message):
+    keys = cases(6, 9, views=2)
+    folder = published(tmp_path / "Grade", keys)
+    moved(folder, *change)
+    with pytest.raises(InputError, match=message) as refused:
+        read_folds(folder, keys, CLASSES, seed=1)
+    assert "\n" not in str(refused.value)
+
+
+def test_published_folds_without_a_part_or_with_a_case_tested_twice_are_refused(tmp_path):
+    keys = cases(6, 9)
+    folder = published(tmp_path / "Grade", keys)
+    for part in ("train", "val", "test"):
+        text = (folder / f"{part}_fold_1.csv").read_text()
+        (folder / f"{part}_fold_4.csv").write_text(text)
+    with pytest.raises(SpecError, match="case case001-0 is tested in two folds, 1 and 4"):
+        read_folds(folder, keys, CLASSES, seed=1)
+    for part in ("train", "val", "test"):
+        (folder / f"{part}_fold_4.csv").unlink()
+        (folder / f"{part}_fold_3.csv").unlink()
+    with pytest.raises(SpecError, match="case case000-0 is tested in no fold"):
+        read_folds(folder, keys, CLASSES, seed=1)
+    (folder / "val_fold_2.csv").unlink()
+    with pytest.raises(SpecError, match=r"val_fold_2.csv: no such file; a fold has a train, a val and a test file"):
+        read_folds(folder, keys, CLASSES, seed=1)
+    (folder / "test_fold_2.csv").unlink()
+    with pytest.raises(SpecError, match=r"needs the files test_fold_1.csv and test_fold_2.csv or more"):
+        read_folds(folder, keys, CLASSES, seed=1)

@@ -11,6 +11,7 @@ from heatcheck.core.records import CaseKey
 from heatcheck.core.seeds import generator_for
 from heatcheck.sources.files.tables import read_csv
 
+PUBLISHED_PARTS = ("train", "val", "test")  # the files of a published fold, in the order of a Fold's fields
 _TestFolds = Mapping[str, int]  # the fold in which each patient is tested
 
 
@@ -49,8 +50,11 @@ def read_folds(
 ) -> tuple[Fold, ...]:
     """The folds of a CSV with the columns `case` and `fold`, the fold in which a case is tested.
 
-    The file may name more cases than there are. Validation patients are drawn from those not tested in a fold.
+    The file may name more cases than there are. Validation patients are drawn from those not tested in a fold. A folder
+    instead of a file holds the folds as Jin et al. published them, with their validation cases (`published_folds`).
     """
+    if path.is_dir():
+        return published_folds(path, keys, classes)
     tested = _tested(path)
     test_folds: dict[str, int] = {}
     first_case: dict[str, str] = {}  # by patient
@@ -86,6 +90,68 @@ def _tested(path: Path) -> dict[str, int]:
             raise InputError(f"{path}: case {case} is listed twice; keep one row")
         tested[case] = int(text)
     return tested
+
+
+def published_folds(folder: Path, keys: Sequence[CaseKey], classes: Sequence[str]) -> tuple[Fold, ...]:
+    """The folds of a folder with train_fold_1.csv, val_fold_1.csv, test_fold_1.csv and so on, as they are.
+
+    Each file lists the cases of one part of one fold in its column `case`, or else in its last one, as the table of
+    grades of BraTS does. The files may name more cases than there are.
+    """
+    count = len(list(folder.glob("test_fold_*.csv")))
+    if count < 2:
+        raise SpecError(f"{folder} needs the files test_fold_1.csv and test_fold_2.csv or more; correct `folds`")
+    folds = tuple(_published_fold(folder, number, keys) for number in range(1, count + 1))
+    for fold in folds:
+        _require_every_class(fold, keys, classes, folder)
+    tested: dict[int, int] = {}  # the fold in which a case is tested
+    for fold in folds:
+        for position in fold.test:
+            if tested.setdefault(position, fold.number) != fold.number:
+                case, first = keys[position].case, tested[position]
+                raise SpecError(f"{folder}: case {case} is tested in two folds, {first} and {fold.number}; keep one")
+    for position, key in enumerate(keys):
+        if position not in tested:
+            raise SpecError(f"{folder}: case {key.case} is tested in no fold; add it to one of the test files")
+    return folds
+
+
+def _published_fold(folder: Path, number: int, keys: Sequence[CaseKey]) -> Fold:
+    """The fold of three files; each case must be in one of them, and each patient's cases in the same."""
+    listed = {part: _listed(folder / f"{part}_fold_{number}.csv") for part in PUBLISHED_PARTS}
+    cases: dict[str, list[int]] = {part: [] for part in PUBLISHED_PARTS}
+    parts: dict[str, str] = {}  # by patient
+    for position, key in enumerate(keys):
+        having = [part for part, names in listed.items() if key.case in names]
+        if len(having) != 1:
+            where = f"in {' and in '.join(having)}" if having else "in none of its files"
+            raise SpecError(f"{folder}: in fold {number} case {key.case} is {where}; put it in one of them")
+        if parts.setdefault(key.patient, having[0]) != having[0]:
+            both = f"{parts[key.patient]} and {having[0]}"
+            raise SpecError(f"{folder}: in fold {number} patient {key.patient} is in {both}; put all cases in one")
+        cases[having[0]].append(position)
+    return Fold(number, *(tuple(positions) for positions in cases.values()))
+
+
+def _require_every_class(fold: Fold, keys: Sequence[CaseKey], classes: Sequence[str], folder: Path) -> None:
+    for part, positions in zip(PUBLISHED_PARTS, (fold.training, fold.validation, fold.test), strict=True):
+        for name in classes:
+            if not any(keys[position].labels.get(name) == 1 for position in positions):
+                file = f"{folder}/{part}_fold_{fold.number}.csv"
+                raise SpecError(f"{file} names no case of class {name}; correct it or add cases")
+
+
+def _listed(path: Path) -> frozenset[str]:
+    """The cases of one file."""
+    if not path.is_file():
+        raise SpecError(f"{path}: no such file; a fold has a train, a val and a test file")
+    header, rows = read_csv(path)
+    column = "case" if "case" in header else header[-1] if header else ""
+    names = [name for row in rows.values() if (name := row[column].strip()) not in ("", "NA")]
+    repeated = next((name for name in names if names.count(name) > 1), "")
+    if repeated:
+        raise InputError(f"{path}: case {repeated} is listed twice; keep one row")
+    return frozenset(names)
 
 
 def _strata(keys: Sequence[CaseKey], classes: Sequence[str]) -> dict[str, list[str]]:

@@ -96,8 +96,9 @@ def brain(numbers: tuple[int, ...], side: int = 240, slices: int = 8) -> Image.I
         pictures = [_mri(channel) for channel in case.image]
         for picture, modality in zip(pictures, source.modalities, strict=True):
             _outline(picture, grade, case.truth[modality])
-        words = zip(source.modalities, source.forms(key.case), strict=True)
-        rows.append(np.hstack([_named(p, f"{m}: {form}", grade) for p, (m, form) in zip(pictures, words, strict=True)]))
+        words = zip(source.modalities, source.looks(key.case), strict=True)
+        named = zip(pictures, words, strict=True)
+        rows.append(np.hstack([_named(p, f"{modality}: {look.form}", grade) for p, (modality, look) in named]))
     small = 4 * side // slices
     volume = PhantomBrain(PhantomBrainSettings(cases=1, first=numbers[-1], size=small, slices=2 * slices + 4))
     case = volume.load(volume.index()[0])

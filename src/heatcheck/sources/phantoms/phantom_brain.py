@@ -1,4 +1,4 @@
-"""Built-in brain MRI in four modalities, some of which show the grade of a tumour by its form."""
+"""Built-in brain MRI in four modalities, some of which show the grade of a tumour by its form and its texture."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,9 +9,17 @@ from pydantic import Field
 from heatcheck.core.records import Case, CaseKey, Mask, TruthKind
 from heatcheck.core.seeds import generator_for
 from heatcheck.sources.phantoms.brain.anatomy import Build, draw_build
-from heatcheck.sources.phantoms.brain.contrast import MODALITIES, Head, draw_scanner, healthy, measured, with_tumour
+from heatcheck.sources.phantoms.brain.contrast import (
+    MODALITIES,
+    Head,
+    Look,
+    draw_scanner,
+    healthy,
+    measured,
+    with_tumour,
+)
 from heatcheck.sources.phantoms.brain.space import HeadPosition, HeadVoxels, slice_heights
-from heatcheck.sources.phantoms.brain.tumour import Form, Tumour, draw_tumour
+from heatcheck.sources.phantoms.brain.tumour import Form, Texture, Tumour, draw_tumour
 from heatcheck.sources.registry import SOURCES, SourceFacts, SourceSettings
 
 CLASSES = ("LGG", "HGG")
@@ -25,8 +33,10 @@ class PhantomBrainSettings(SourceSettings):
     first: int = Field(0, ge=0)  # number of the first person; other numbers are other people
     size: int = Field(96, ge=16)  # pixels along rows and columns
     slices: int | None = Field(None, ge=2)  # a volume with this many slices; by default a single slice
-    t1c: float = Field(1.0, ge=0, le=1)  # share of cases in which T1C shows the form of the grade
-    flair: float = Field(0.7, ge=0, le=1)  # the same for FLAIR; otherwise it shows the other form
+    shape: bool = True  # the form shows the grade; otherwise every modality shows either form by chance
+    texture: bool = False  # the texture shows the grade; otherwise no tumour has a texture
+    t1c: float = Field(1.0, ge=0, le=1)  # share of cases in which T1C shows the form and texture of the grade
+    flair: float = Field(0.7, ge=0, le=1)  # the same for FLAIR; otherwise it shows those of the other grade
     irregular: float = Field(0.5, ge=0, le=1)  # share of HGG
     tumour_only: float = Field(0.0, ge=0, le=1)  # share of cases in which everything but the tumour is 0
     noise: float = Field(0.02, ge=0, le=0.2)  # standard deviation as a share of the brightest tissue
@@ -45,7 +55,7 @@ class HeadScene:
 
 @dataclass(frozen=True)
 class PhantomBrain:
-    """Heads of invented people with one tumour each; T1 and T2 show it in a random form."""
+    """Heads of invented people with one tumour each; what T1 and T2 show of its grade is drawn by chance."""
 
     settings: PhantomBrainSettings = PhantomBrainSettings()
 
@@ -91,13 +101,26 @@ class PhantomBrain:
         """The settings, on which everything depends."""
         return self.settings.model_dump_json()
 
-    def forms(self, case: str) -> tuple[Form, ...]:
-        """The form of the tumour in each modality."""
+    def looks(self, case: str) -> tuple[Look, ...]:
+        """Form and texture of the tumour in each modality: those of the grade it looks like there.
+
+        Form and texture agree within a modality, as far as both show a grade.
+        """
+        high = self._looks_high(case)
+        shaped = high if self.settings.shape else self._generator(case, "chance").random(len(MODALITIES)) < 0.5
+        forms: list[Form] = ["irregular" if each else "round" for each in shaped]
+        textures: list[Texture] = ["coarse" if each else "fine" for each in high]
+        return tuple(
+            Look(form, texture if self.settings.texture else None)
+            for form, texture in zip(forms, textures, strict=True)
+        )
+
+    def _looks_high(self, case: str) -> list[bool]:
+        """Whether the tumour looks like HGG in each modality."""
         chance = self._generator(case, "forms").random(len(MODALITIES))
-        typical: Form = "irregular" if self._grade(case) == "HGG" else "round"
-        atypical: Form = "round" if typical == "irregular" else "irregular"
         share = {"T1": 0.5, "T1C": self.settings.t1c, "T2": 0.5, "FLAIR": self.settings.flair}
-        return tuple(typical if draw < share[name] else atypical for name, draw in zip(MODALITIES, chance, strict=True))
+        is_high = self._grade(case) == "HGG"
+        return [(draw < share[name]) == is_high for name, draw in zip(MODALITIES, chance.tolist(), strict=True)]
 
     def _grade(self, case: str) -> str:
         """The grade of a case; HGG is spread evenly over the numbers."""
@@ -109,7 +132,7 @@ class PhantomBrain:
 
     def _draw(self, case: str, scene: HeadScene) -> tuple[Head, dict[str, Mask]]:
         head = healthy(scene.build, scene.tumour, scene.position, scene.grid.pixel)
-        return head, with_tumour(head, scene.tumour, self.forms(case), scene.position, scene.grid.pixel)
+        return head, with_tumour(head, scene.tumour, self.looks(case), scene.position, scene.grid.pixel)
 
     def _scene(self, case: str) -> HeadScene:
         build = draw_build(self._generator(case, "build"))

@@ -9,7 +9,7 @@ from heatcheck.core.records import Image, Mask
 from heatcheck.sources.phantoms.brain import anatomy, deep
 from heatcheck.sources.phantoms.brain.anatomy import Build
 from heatcheck.sources.phantoms.brain.space import Field, HeadPosition, Waves, covered, draw_waves
-from heatcheck.sources.phantoms.brain.tumour import CORE, SWELLING, Form, Tumour, level, pushed
+from heatcheck.sources.phantoms.brain.tumour import CORE, SWELLING, Form, Texture, Tumour, level, pushed
 
 MODALITIES = ("T1", "T1C", "T2", "FLAIR")
 TISSUES: dict[str, tuple[float, float, float, float]] = {
@@ -31,6 +31,7 @@ TISSUES: dict[str, tuple[float, float, float, float]] = {
     "swelling": (0.48, 0.50, 0.82, 0.98),
 }
 BRIGHTEST = 1000.0  # raw value of fat in T1
+TEXTURE = 0.15  # standard deviation of a texture, as a share of the tissue's brightness
 
 
 @dataclass(frozen=True)
@@ -148,15 +149,28 @@ def _lay(image: Image, tissue: str, share: Field) -> None:
         image[channel] += share * (np.float32(brightness) - image[channel])
 
 
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How a modality shows a tumour."""
+
+    form: Form
+    texture: Texture | None = None  # of rim and core; None: even tissue
+
+
 def with_tumour(
-    head: Head, tumour: Tumour, forms: tuple[Form, ...], position: HeadPosition, pixel: float
+    head: Head, tumour: Tumour, looks: tuple[Look, ...], position: HeadPosition, pixel: float
 ) -> dict[str, Mask]:
     """Draw the tumour into the head's image; returns its masks by modality."""
+    forms = tuple(look.form for look in looks)
     levels = {form: level(tumour, form, position) for form in dict.fromkeys(("round", *forms))}
     grain = tumour.grain.values_at(position)
+    even = 1 + np.float32(0.05) * grain
+    waves = {"fine": tumour.fine, "coarse": tumour.coarse}
+    textures = {name: _textured(even, waves[name].values_at(position)) for look in looks if (name := look.texture)}
     spread = np.float32(0.62) + np.float32(0.38) * head.white
     masks = {}
     for channel, (modality, form) in enumerate(zip(MODALITIES, forms, strict=True)):
+        tissue_texture = textures.get(looks[channel].texture or "", even)
         tumour_level = levels[form]
         body = covered(tumour_level.inside(1), pixel) * head.brain
         # T1C hardly shows swelling and its mask excludes it, so the outline of the swelling must not reveal the form
@@ -164,11 +178,21 @@ def with_tumour(
         core = covered(tumour_level.inside(CORE + np.float32(0.05) * grain), pixel + 1) * head.brain
         uneven = 1 - np.float32(0.05) * np.abs(grain)
         channel_image = head.image[channel]
-        for share, tissue in ((swollen * spread * uneven, "swelling"), (body, "rim"), (core, "core")):
-            brightness = np.float32(TISSUES[tissue][channel]) * (1 + np.float32(0.05) * grain)
+        # swelling has no texture: in T1C it lies outside the mask, where nothing may reveal the grade
+        for share, tissue, texture in (
+            (swollen * spread * uneven, "swelling", even),
+            (body, "rim", tissue_texture),
+            (core, "core", tissue_texture),
+        ):
+            brightness = np.float32(TISSUES[tissue][channel]) * texture
             channel_image += share * (brightness - channel_image)
         masks[modality] = (body if modality == "T1C" else np.maximum(body, swollen)) >= 0.5
     return masks
+
+
+def _textured(even: Field, waves: Field) -> Field:
+    """The brightness of textured tissue, of which the highest and lowest tops are flattened."""
+    return even + np.float32(TEXTURE) * np.clip(waves, -2.5, 2.5)
 
 
 def measured(head: Head, position: HeadPosition, scanner: Scanner, generator: np.random.Generator) -> Image:

@@ -1,4 +1,4 @@
-"""A brain tumour: round or irregular, with a necrotic core, a rim and swelling around it."""
+"""A brain tumour: round or irregular, of fine or coarse texture, with a necrotic core, a rim and swelling around it."""
 
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -8,7 +8,9 @@ import numpy as np
 from heatcheck.sources.phantoms.brain.space import Field, HeadPosition, Waves, draw_waves
 
 Form = Literal["round", "irregular"]
+Texture = Literal["fine", "coarse"]
 CORE, SWELLING = 0.55, 1.42  # outlines of necrotic core and swelling, relative to the tumour's outline
+FINE, COARSE = 5.5, 13.0  # wave lengths of the two textures in millimetres
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,8 @@ class Tumour:
     spikes: Waves
     grain: Waves  # unevenness of its tissue
     push: float  # millimetres by which its edge moves the brain
+    fine: Waves  # texture of its tissue, where it has one
+    coarse: Waves
 
 
 class Level(NamedTuple):
@@ -55,6 +59,8 @@ def draw_tumour(generator: np.random.Generator, half: tuple[float, float, float]
         spikes=draw_waves(generator, 0.62, 9),
         grain=draw_waves(generator, 9, 6),
         push=generator.uniform(3, 8),
+        fine=draw_waves(generator, FINE, 12),
+        coarse=draw_waves(generator, COARSE, 12),
     )
 
 

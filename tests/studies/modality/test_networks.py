@@ -6,6 +6,7 @@ import pytest
 import torch
 from tests.studies.modality.brightness_material import write_modality
 
+from heatcheck.models import MODELS, NetworkClassifier, Preprocessing, save_classifier
 from heatcheck.models.load import read_weights
 from heatcheck.running.progress import Silent
 from heatcheck.running.study import RunOptions
@@ -54,6 +55,28 @@ def test_the_network_of_a_fold_is_loaded_from_its_own_file(plan, tmp_path):
         loaded = training.networks.classifier(number).module.state_dict()
         assert all(torch.equal(loaded[name], value) for name, value in state.items())
     assert any(not torch.equal(states[0][name], value) for name, value in states[1].items())
+
+
+def test_every_fold_starts_from_the_named_weights_as_far_as_they_fit(tmp_path):
+    """A file for colour images: all but the first convolution is taken, as torch's own loading leaves it out."""
+    module = MODELS["vgg_bn_compact"].build(3, 5, (32, 32))
+    with torch.no_grad():
+        for value in module.parameters():
+            value.fill_(0.25)
+    contract = Preprocessing(outputs=tuple("abcde"), size=(32, 32), channels=3, mean=[0.0], std=[1.0])
+    save_classifier(NetworkClassifier("vgg_bn_compact", module, contract), tmp_path / "start.safetensors")
+    fit = {"epochs": 1, "batch_size": 2}
+    changes = {"model": "vgg_bn_compact", "size": [32, 32], "folds": 2, "methods": ["gradient"], "fit": fit}
+    spec = read_spec(str(write_modality(tmp_path, **changes, start="start.safetensors")))
+    training = trainer(plan_modality(spec, RunOptions(workers=0), tmp_path / "run"), tmp_path / "out", Silent())
+    networks = [dict(training.networks.untrained(seed).named_parameters()) for seed in (1, 2)]
+    for network in networks:
+        taken = [bool((value == 0.25).all()) for value in network.values()]
+        assert not taken[0]  # four channels instead of three
+        assert not any(taken[-2:])  # two classes instead of five
+        assert all(taken[1:-2])
+    first = next(iter(networks[0]))
+    assert not torch.equal(networks[0][first], networks[1][first])
 
 
 def test_the_scores_say_which_epoch_was_kept(plan, tmp_path):

@@ -1,6 +1,8 @@
 """What a modality spec may say, and what is refused before any work."""
 
+import hashlib
 import re
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -63,7 +65,8 @@ def test_what_is_not_said_is_the_recommended_way(tmp_path):
     ("body", "told"),
     [
         ({"folds": None, "size": None, "fit": None}, "comes without weights; name `weights`, or `folds: 5`"),
-        ({"folds": None}, "`fit`, `size` and `pixels` are for networks trained here; name `folds`"),
+        ({"folds": None}, "`fit`, `size`, `pixels` and `start` are for networks trained here; name `folds`"),
+        ({"start": "nowhere.pth"}, "nowhere.pth: no such weights file"),
         ({"importance": "known"}, "`importance: known` needs `known`"),
         ({"fills": []}, "name at least one of `fills`"),
         ({"fills": ["zero", "zero"]}, "each once"),
@@ -77,7 +80,10 @@ def test_what_is_not_said_is_the_recommended_way(tmp_path):
         ({"source": {"name": "phantom_chest", "patients": 4}}, "does not name its channels"),
         ({"removal": {"steps": 0}}, "removal.steps"),
         ({"dilate": -1}, "dilate"),
-        ({"folds": 1}, "study.yaml: 'folds': name two folds or more, or a file with the columns case and fold, got 1"),
+        (
+            {"folds": 1},
+            "study.yaml: 'folds': name two folds or more, a file with the columns case and fold, or a folder",
+        ),
         ({"folds": True}, "name two folds or more"),
         ({"folds": 2.5}, "name two folds or more"),
         ({"permutations": 3}, "'permutations': Input should be greater than or equal to 4"),
@@ -130,6 +136,27 @@ def given(tmp_path, **contract):
     save_classifier(NetworkClassifier("vgg_bn_compact", module, wanted), tmp_path / "net.safetensors")
     model = {"name": "vgg_bn_compact", "weights": "net.safetensors"}
     return {"model": model, "folds": None, "size": None, "fit": None}
+
+
+def test_weights_to_start_from_are_those_of_the_same_architecture_and_belong_to_the_run(tmp_path):
+    given(tmp_path)
+    plan, plain = planned(tmp_path, start="net.safetensors"), planned(tmp_path)
+    assert plan.start == tmp_path / "net.safetensors"
+    assert plan.identity["weights_hash"] == hashlib.sha256(plan.start.read_bytes()).hexdigest()
+    assert plain.identity["weights_hash"] == ""
+    assert plan.facts["model"]["description"].endswith(
+        "trained for this study in 2 folds, starting from net.safetensors"
+    )
+    with pytest.raises(HeatcheckError, match=r"net.safetensors: only .* start from a file of the same architecture"):
+        planned(tmp_path, start="net.safetensors", model="densenet_compact", size=[32, 32])
+
+
+def test_other_validation_cases_are_another_run(tmp_path):
+    plan = planned(tmp_path)
+    first, *others = plan.data.folds
+    swapped = replace(first, training=first.validation, validation=first.training)
+    other = replace(plan, data=replace(plan.data, folds=(swapped, *others)))
+    assert other.identity["folds_hash"] != plan.identity["folds_hash"]
 
 
 def test_a_given_network_is_tested_on_all_cases(tmp_path):

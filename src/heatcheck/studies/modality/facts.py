@@ -107,7 +107,8 @@ def _model(plan: "ModalityPlan") -> ModalityModel:
     settings, contract = plan.body.model, plan.contract
     name, trained = settings.name, plan.given is None
     shipped = not trained and name in MODELS and MODELS[name].weights
-    origin = f"trained for this study in {len(plan.folds)} folds" if trained else ""
+    start = f", starting from {plan.start.name}" if plan.start else ""
+    origin = f"trained for this study in {len(plan.folds)} folds{start}" if trained else ""
     return ModalityModel(
         name=plan.model,
         label=settings.label or architecture_label(name),

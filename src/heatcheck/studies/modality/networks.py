@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 
 import torch
+from torch import nn
 from torch.utils.data import Subset
 
 from heatcheck.core.contracts import Source
@@ -42,10 +43,15 @@ class FoldNetworks:
     folder: Path  # of the run
     device: str
     given: NetworkClassifier | None = None
+    start: Path | None = None  # weights with which the training of every fold begins
 
     def classifier(self, fold: int) -> NetworkClassifier:
         """The network that is tested on that fold."""
         return self.given or self.store.load(fold_name(fold))
+
+    def untrained(self, seed: int = 0) -> nn.Module:
+        """A network before its first step."""
+        return new_network(self.body.model.name, self.contract, seed, self.start)
 
     @cached_property
     def store(self) -> NetworkStore:
@@ -94,7 +100,7 @@ class FoldTrainer:
         name, seed = fold_name(fold.number), seed_for(self.seed, fold.number, "fold")
         examples, labels = self._examples(fold)
         return Job(
-            quick(new_network(body.model.name, contract, seed_for(seed, "initial weights"))),
+            quick(self.networks.untrained(seed_for(seed, "initial weights"))),
             LabelObjective("single_label"),
             Subset(examples, fold.training),
             Subset(examples, fold.validation),

@@ -19,7 +19,7 @@ from heatcheck.fitting.networks import new_network, open_network
 from heatcheck.fitting.stage import FitStage
 from heatcheck.methods import shares_modalities
 from heatcheck.models import MODELS, NetworkClassifier, Preprocessing
-from heatcheck.models.load import usable_device
+from heatcheck.models.load import read_weights, usable_device
 from heatcheck.running.cases import limited
 from heatcheck.running.identity import DataIdentity, study_identity, weights_hash_of
 from heatcheck.running.open_source import open_source
@@ -88,13 +88,20 @@ class ModalityPlan:
     @property
     def identity(self) -> Mapping[str, Any]:
         """The resolved spec, the weights and the cases."""
-        weights = weights_hash_of(self.given) if self.given else ""
+        weights = weights_hash_of(self.given) if self.given else read_weights(self.start).digest if self.start else ""
         contract = self.contract.model_dump(mode="json")
         data = DataIdentity.of_sources([self.source, *self.known.values()])
         return {
             **study_identity(self.envelope, self.body, self.options, weights, contract, data),
-            "folds_hash": hashlib.sha256(repr([fold.test for fold in self.folds]).encode()).hexdigest(),
+            "folds_hash": hashlib.sha256(
+                repr([(fold.validation, fold.test) for fold in self.folds]).encode()
+            ).hexdigest(),
         }
+
+    @property
+    def start(self) -> Path | None:
+        """The weights with which every fold begins."""
+        return self.spec.folder / self.body.start if self.body.start else None
 
     @property
     def facts(self) -> Mapping[str, Any]:
@@ -150,7 +157,7 @@ class ModalityPlan:
 
     def networks(self, folder: RunFolder) -> FoldNetworks:
         """The networks of the folds."""
-        return FoldNetworks(self.body, self.contract, folder.path, self.options.device, self.given)
+        return FoldNetworks(self.body, self.contract, folder.path, self.options.device, self.given, self.start)
 
     def stages(self, folder: RunFolder, watcher: Watcher) -> Iterator[Stage]:
         """The folds' networks, where they are trained here; the subsets of the modalities; the maps."""
@@ -338,8 +345,9 @@ def _try_out(plan: ModalityPlan) -> None:
     """Make one map with each method, of the given network or of an untrained one."""
     classifier = plan.given
     if classifier is None:
-        module = new_network(plan.body.model.name, plan.contract).to(usable_device(plan.options.device))
-        classifier = NetworkClassifier(plan.model, module.eval(), plan.contract)
+        # refuses a start of another architecture
+        module = new_network(plan.body.model.name, plan.contract, start=plan.start)
+        classifier = NetworkClassifier(plan.model, module.to(usable_device(plan.options.device)).eval(), plan.contract)
     explainer = ModalExplainer(classifier, plan.methods, plan.envelope.seed, plan.body.map_order)
     for fold in plan.folds:
         require_other_patients(explainer, plan.tested(fold).keys)

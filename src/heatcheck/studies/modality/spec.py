@@ -45,8 +45,11 @@ class ModalityBody(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
     source: dict[str, Any]
     model: StudyModel
-    folds: int | Path | None = None  # a number, or a table of cases and folds; none: weights
+    folds: int | Path | None = (
+        None  # a number, a table of cases and folds, or a folder of published ones; none: weights
+    )
     validation_share: float = Field(0.2, gt=0, lt=1)  # of the cases that are not tested, to choose the epoch
+    start: Path | None = None  # weights with which the training of every fold begins, as far as they fit
     size: tuple[PositiveInt, ...] = ()  # of networks trained here, as are the next three
     pixels: PixelsPart = PixelsPart(scaling="nonzero")
     fit: FitPart = FitPart(**FOLD_FIT)
@@ -73,7 +76,7 @@ class ModalityBody(BaseModel):
     def _several_or_a_table(cls, value: object) -> object:
         number = isinstance(value, int) and not isinstance(value, bool) and value > 1
         if value is not None and not number and not isinstance(value, str | Path):
-            raise ValueError("name two folds or more, or a file with the columns case and fold")
+            raise ValueError("name two folds or more, a file with the columns case and fold, or a folder of fold files")
         return value
 
     @field_validator("methods", mode="before")
@@ -111,9 +114,9 @@ class ModalityBody(BaseModel):
             raise ValueError("`known` names a modality twice; name it once")
         if len(self.fit.rates) > 1:
             raise ValueError("name one learning rate; this study does not compare several")
-        if self.folds is None and ({"fit", "size", "pixels"} & self.model_fields_set):
+        if self.folds is None and ({"fit", "size", "pixels", "start"} & self.model_fields_set):
             raise ValueError(
-                "`fit`, `size` and `pixels` are for networks trained here; name `folds`, or leave them out"
+                "`fit`, `size`, `pixels` and `start` are for networks trained here; name `folds`, or leave them out"
             )
         return self
 

@@ -26,6 +26,27 @@ def test_interval_of_a_known_bias_and_acceleration_worked_by_hand():
     assert (interval.low, interval.high) == pytest.approx(tuple(expected))
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_p_value_is_the_level_at_which_an_end_of_the_interval_is_0(seed):
+    generator = np.random.default_rng(seed)
+    replicates = generator.gamma(3, 1, 999) - generator.uniform(0.5, 6)
+    value, jackknife = float(np.median(replicates)) + generator.normal(0, 0.1), generator.gamma(2, 1, 30)
+    p = bca(value, replicates, jackknife, 0.95).p_at_zero
+    assert 0.001 < p < 1
+    at_p = bca(value, replicates, jackknife, 1 - p)
+    assert min(abs(at_p.low), abs(at_p.high)) == pytest.approx(0, abs=1e-6)
+
+
+def test_p_value_worked_by_hand():
+    replicates = np.linspace(-1, 3, 401)  # 0 is the hundred and first of them, a quarter of the way
+    even = np.array([-1.0, 1.0])
+    assert bca(1.0, replicates, even, 0.9).p_at_zero == pytest.approx(0.5)
+    assert bca(0.0, np.linspace(-1, 1, 401), even, 0.9).p_at_zero == pytest.approx(1)
+    above = bca(2.0, np.linspace(1, 3, 401), even, 0.9)  # no draw at or below 0: half of one
+    assert above.p_at_zero == pytest.approx(2 * 0.5 / 401)
+    assert math.isnan(bca(2.0, np.full(401, 2.0), even, 0.9).p_at_zero)
+
+
 def test_few_undefined_draws_are_left_out():
     replicates = np.linspace(-1, 1, 2001)
     with_gaps = np.concatenate([replicates, np.full(50, np.nan)])

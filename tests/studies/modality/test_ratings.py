@@ -132,6 +132,35 @@ def test_correlation_is_scipys_over_the_readers_mean(tmp_path):
     assert within.low < within.value < within.high
 
 
+@pytest.mark.parametrize(("noise", "cases"), [(15, 20), (120, 12), (400, 40)])
+def test_p_values_come_with_their_intervals_and_the_papers_is_scipys(tmp_path, noise, cases):
+    generator = np.random.default_rng(noise)
+    values = generator.random((cases, 3))
+    ratings = {"anna": np.clip(50 + 30 * values + generator.normal(0, noise, values.shape) / 4, 0, 100)}
+    scores = [msfi_of(column, method) for method, column in zip(METHODS, values.T, strict=True)]
+    found = rated(tmp_path, ratings, *scores, draws=999)
+    for condition in (ALL, CASE):
+        row = found.one("correlation", "rating", **condition)
+        assert (row.p_value < 0.05) == (row.low > 0 or row.high < 0)
+        assert 0 < row.p_value <= 1
+    plain = found.one("correlation", "rating", with_metric="msfi", within="maps")
+    wanted = spearmanr(ratings["anna"].ravel(), values.ravel())
+    assert (plain.value, plain.p_value) == pytest.approx((wanted.statistic, wanted.pvalue))
+    assert (plain.n_cases, plain.n_patients) == (3 * cases, cases)
+
+
+def test_maps_of_one_patient_make_the_papers_p_value_too_small(tmp_path):
+    """Three maps of each patient with the same rating and score are one observation, not three."""
+    generator = np.random.default_rng(4)
+    value = generator.random((24, 1)).repeat(3, 1)
+    ratings = {"anna": np.clip(30 + 12 * value + generator.normal(0, 8, (24, 1)), 0, 100)}
+    scores = [msfi_of(column, method) for method, column in zip(METHODS, value.T, strict=True)]
+    found = rated(tmp_path, ratings, *scores, draws=999)
+    alone = spearmanr(ratings["anna"][:, 0], value[:, 0]).pvalue
+    assert found.one("correlation", "rating", with_metric="msfi", within="maps").p_value < 0.2 * alone
+    assert found.one("correlation", "rating", **ALL).p_value == pytest.approx(alone, abs=0.06)
+
+
 def test_methods_have_their_mean_rating_and_readers_their_agreement(tmp_path):
     values, ratings = drawn(2)
     scores = [msfi_of(column, method) for method, column in zip(METHODS, values.T, strict=True)]

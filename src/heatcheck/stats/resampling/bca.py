@@ -1,7 +1,7 @@
 """Bias-corrected and accelerated intervals from bootstrap replicates (Efron 1987)."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from jaxtyping import Float
@@ -22,6 +22,7 @@ class Interval:
     low: float = math.nan
     high: float = math.nan
     reason: str = ""
+    p_at_zero: float = field(default=math.nan, compare=False)  # of the value 0, where the interval is one of `bca`
 
 
 def bca(
@@ -43,12 +44,33 @@ def bca(
     defined = np.where(np.isclose(defined, value, rtol=1e-12, atol=1e-14), value, defined)
     if np.all(defined == defined[0]):
         return Interval(value, reason=ONE_VALUE)
-    bias = _bias(value, defined)
+    bias, acceleration = _bias(value, defined), _acceleration(jackknife)
     shifted = bias + ndtri(np.array([(1 - level) / 2, (1 + level) / 2]))
     # in an extreme tail the denominator would pass through 0 and change sign
-    denominator = np.maximum(1 - _acceleration(jackknife) * shifted, 1e-9)
+    denominator = np.maximum(1 - acceleration * shifted, 1e-9)
     low, high = np.quantile(defined, ndtr(bias + shifted / denominator))
-    return Interval(value, float(low), float(high))
+    return Interval(value, float(low), float(high), p_at_zero=_p_at_zero(defined, bias, acceleration))
+
+
+def _p_at_zero(replicates: Float[np.ndarray, " draws"], bias: float, acceleration: float) -> float:
+    """The two-sided p-value of the value 0: an interval of the level 1 − p has one of its ends there.
+
+    With draws on one side of 0 only it is that of half a draw on the other, the finest share that they can resolve.
+    """
+    last = len(replicates) - 1
+    below, upto = np.count_nonzero(replicates < 0), np.count_nonzero(replicates <= 0)
+    if upto > below:  # draws that are 0: the position nearest to the middle makes p largest
+        position = float(np.clip(last / 2, below, upto - 1))
+    elif 0 < below <= last:
+        before, after = replicates[replicates < 0].max(), replicates[replicates > 0].min()
+        position = below - 1 + float(before / (before - after))
+    else:
+        position = 0.0 if below == 0 else float(last)
+    finest = 0.5 / len(replicates)
+    away = float(ndtri(min(max(position / last, finest), 1 - finest))) - bias
+    # an end whose normal quantile is z lies at bias + (bias + z) / (1 - acceleration (bias + z)); solved for z
+    tail = float(ndtr(away / max(1 + acceleration * away, 1e-9) - bias))
+    return 2 * min(tail, 1 - tail)
 
 
 def _bias(value: float, replicates: Float[np.ndarray, " draws"]) -> float:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from jaxtyping import Float
 
 from heatcheck.core.atomic_files import replaced
 from heatcheck.core.errors import InputError
@@ -21,8 +22,14 @@ from heatcheck.estimating.score_table import pivoted
 from heatcheck.sources.files.tables import read_csv
 from heatcheck.stats.correlation import correlations
 from heatcheck.stats.krippendorff import krippendorff_alpha
-from heatcheck.stats.resampling.studentised import FEW_PATIENTS, FEWEST_PATIENTS
-from heatcheck.stats.spearman import ranks
+from heatcheck.stats.resampling.clusters import cluster_totals
+from heatcheck.stats.resampling.studentised import (
+    FEW_PATIENTS,
+    FEWEST_PATIENTS,
+    linearised_ratios,
+    simultaneous_intervals,
+)
+from heatcheck.stats.spearman import ranks, spearman
 from heatcheck.studies.modality.estimating.means import studentised_means
 from heatcheck.studies.modality.estimating.score_tables import of_metric, read_scores
 from heatcheck.studies.modality.settings import ModalitySettings
@@ -33,6 +40,7 @@ from heatcheck.studies.modality.vocabulary import (
     RATING,
     RATING_COLUMNS,
     RATINGS_FILE,
+    SINGLE_MAPS,
     ModalityEntry,
     ModalityManifest,
     RatingsEntry,
@@ -198,7 +206,10 @@ def _within(row: Estimate, lowest: float, highest: float) -> Estimate:
 
 
 def _correlations(both: pd.DataFrame, settings: ModalitySettings) -> Iterator[Estimate]:
-    """Spearman's correlation of rating and MSFI over all maps, and over those of each method."""
+    """Spearman's correlation of rating and MSFI over all maps, and over those of each method; then as the paper has it.
+
+    Interval and p-value come from the same draws of patients, each with all their maps.
+    """
     rated = [method for method in settings.methods if method in set(both["method"])]
     for method in ("", *rated):
         rows = both[both["method"] == method] if method else both
@@ -208,7 +219,16 @@ def _correlations(both: pd.DataFrame, settings: ModalitySettings) -> Iterator[Es
             CORRELATION, RATING, ALL, method, settings.model, condition=condition(with_metric="msfi", within=ALL_MAPS),
             n_cases=result.n_cases, n_patients=result.n_patients, n_undefined=result.n_undefined,
         )  # fmt: skip
-        yield _of_enough(fill(template, result.spearman[0]))
+        rho = result.spearman[0]
+        yield _of_enough(replace(fill(template, rho), p_value=rho.p_at_zero))
+        yield _as_published(values, template)
+
+
+def _as_published(values: Float[np.ndarray, "maps 2"], template: Estimate) -> Estimate:
+    """The same correlation with Fisher's interval and the p-value of Student's t, each map counted as independent."""
+    plain = spearman(values[:, 0], values[:, 1])
+    text = condition(with_metric="msfi", within=SINGLE_MAPS)
+    return replace(fill(replace(template, condition=text), plain), n_patients=template.n_patients)
 
 
 def _within_cases(both: pd.DataFrame, settings: ModalitySettings) -> Estimate:
@@ -216,10 +236,15 @@ def _within_cases(both: pd.DataFrame, settings: ModalitySettings) -> Estimate:
     by_case = both.groupby("case", sort=True)
     values = np.array([_of_case(rows) for _, rows in by_case])[:, None]
     patients = by_case["patient"].first().to_numpy()
+    totals, defined = cluster_totals(values, patients), ~np.isnan(values)
     generator = settings.generator("correlation", RATING, "within")
-    (mean,) = studentised_means(values, patients, settings.draws, generator)
-    text = condition(with_metric="msfi", within=EACH_CASE)
-    template = Estimate(CORRELATION, RATING, ALL, model=settings.model, condition=text)
+    found = simultaneous_intervals(linearised_ratios(totals.sums, totals.counts), settings.draws, generator)
+    mean = found.intervals[0]
+    template = Estimate(
+        CORRELATION, RATING, ALL, model=settings.model, condition=condition(with_metric="msfi", within=EACH_CASE),
+        p_value=float(found.p_values[0]), n_cases=int(defined.sum()), n_patients=int((totals.counts > 0).sum()),
+        n_undefined=int((~defined).sum()),
+    )  # fmt: skip
     return _within(fill(template, mean, FEW_MAPS if np.isnan(mean.value) else None), -1.0, 1.0)
 
 
@@ -251,4 +276,4 @@ def _of_enough(row: Estimate) -> Estimate:
     """The estimate without its interval where too few patients were rated."""
     if row.n_patients >= FEWEST_PATIENTS or math.isnan(row.low):
         return row
-    return replace(row, low=math.nan, high=math.nan, reason=FEW_PATIENTS)
+    return replace(row, low=math.nan, high=math.nan, p_value=math.nan, reason=FEW_PATIENTS)

@@ -31,6 +31,7 @@ ALPHA = Statistic("alpha")  # Krippendorff's, of the readers
 
 EVERY_FOLD = "all"  # the fold of an estimate over all folds
 ALL_MAPS, EACH_CASE = "all", "case"  # what a correlation is computed within
+SINGLE_MAPS = "maps"  # the same as over all maps, with a p-value as if every map were another patient's: the paper's
 WEIGHTS: tuple[Weights, ...] = ("positive", "min_max")
 RIGHT = "right"  # the metric that says whether the predicted class is correct
 RATING = "rating"  # the metric of the readers' ratings

@@ -213,6 +213,7 @@ def test_ratings_show_correlation_agreement_and_comments_without_names(modality_
     text = section_text(modality_text(), "ratings")
     assert "2 readers gave 64 ratings" in text
     assert "ρ 0.48 (95 % interval 0.33–0.61, p &lt; 0.001)" in text
+    assert "counts every map as independent, p = 0.012 for the same ρ over 32 maps" in text
     assert "α: 0.61 (95 % interval 0.40–0.76)" in text
     assert "“Marks the skull, not the tumour.”" in text
     assert "Reader 1, 20, case BraTS20_Training_001" in text

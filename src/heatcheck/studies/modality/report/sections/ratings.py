@@ -21,6 +21,7 @@ from heatcheck.studies.modality.vocabulary import (
     RATING,
     RATING_COLUMNS,
     RATINGS_FILE,
+    SINGLE_MAPS,
 )
 
 LONGEST = 600  # letters of a comment
@@ -49,7 +50,13 @@ def ratings(evidence: Evidence) -> Mapping[str, object] | None:
     return {
         "sentences": [
             sentence
-            for sentence in (_basis(evidence), *_together(evidence), _agreement(evidence), _too_short(evidence))
+            for sentence in (
+                _basis(evidence),
+                *_together(evidence),
+                _as_published(evidence),
+                _agreement(evidence),
+                _too_short(evidence),
+            )
             if sentence
         ],
         "table": table,
@@ -105,6 +112,17 @@ def _together(evidence: Evidence) -> list[str]:
             continue
         sentences.append(f"{text} {_valued(row)}.")
     return sentences
+
+
+def _as_published(evidence: Evidence) -> str:
+    """The p-value by the paper's rule, and why it is too small."""
+    row = estimate(evidence, CORRELATION, RATING, {"with_metric": "msfi", "within": SINGLE_MAPS})
+    if row is None or math.isnan(row.p_value):
+        return ""
+    return (
+        f"By the paper\u2019s rule, which counts every map as independent, {probability(row.p_value)} for the same ρ "
+        f"over {count(row.n_cases, 'map')}; it does not allow for maps of one patient being alike."
+    )
 
 
 def _valued(row: Estimate) -> str:

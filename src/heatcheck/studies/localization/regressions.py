@@ -1,17 +1,16 @@
 """Whether scores rise with the geometry of the truth, or with the model's confidence."""
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 
-import numpy as np
 import pandas as pd
 from scipy.special import logit
 
 from heatcheck.core.records import ALL_FINDINGS as ALL
 from heatcheck.core.records import HUMAN, Estimate
 from heatcheck.core.vocabulary import SLOPE, SPEARMAN, condition
-from heatcheck.estimating.estimates import fill
+from heatcheck.estimating.slopes import Slope, usual_range
 from heatcheck.stats.gee import logistic_gee
 from heatcheck.stats.regression import Fit, clustered_least_squares, least_squares, min_max
 from heatcheck.stats.spearman import spearman
@@ -19,49 +18,14 @@ from heatcheck.studies.localization.score_grid import Grid, ScoreGrid, is_logist
 from heatcheck.studies.localization.settings import LocalizationSettings
 from heatcheck.studies.localization.vocabulary import FEATURES, PAPER_PRESET, PROBABILITY
 
-_LEVEL = 0.95
-_USUAL_RANGE = (10, 90)  # percentiles: what a feature usually ranges over
-
-
-@dataclass(frozen=True, slots=True)
-class Slope:
-    """A fitted slope that is not yet corrected for the others."""
-
-    template: Estimate  # with everything but the numbers
-    fit: Fit
-
-    @property
-    def row(self) -> Estimate:
-        """The slope with an interval of its own."""
-        return fill(self.template, self.fit)
-
-
-def corrected_slopes(slopes: Sequence[Slope], family: str) -> list[Estimate]:
-    """The slopes with intervals that hold together and p-values to match (Bonferroni).
-
-    The fits of one family differ in their rows and their models, so no draw is common to them.
-    """
-    tests = sum(not math.isnan(slope.fit.p_value) for slope in slopes)
-    rows = []
-    for slope in slopes:
-        if math.isnan(slope.fit.p_value):
-            rows.append(replace(slope.row, family=family))
-            continue
-        row = fill(slope.template, slope.fit.at_level(1 - (1 - _LEVEL) / tests))
-        rows.append(replace(row, p_adjusted=min(1.0, tests * row.p_value), family=family))
-    return rows
-
 
 def _size(feature: Grid, metric: str, settings: LocalizationSettings, *, is_hit: bool) -> float:
     """The slope that matters: over the feature's usual range, the score changes by what matters between two methods.
 
     Of a hit, whose log odds are fitted, that is the change of the log odds about even odds.
     """
-    known = feature[~np.isnan(feature)]
-    low, high = np.percentile(known, _USUAL_RANGE) if known.size else (math.nan, math.nan)
-    usual = high - low if high > low else 1.0  # a feature that hardly varies is taken from its smallest to its largest
     change = settings.sizes.between_methods(metric)
-    return float((2 * logit(0.5 + change / 2) if is_hit else change) / usual)
+    return float((2 * logit(0.5 + change / 2) if is_hit else change) / usual_range(feature))
 
 
 def shape_estimates(

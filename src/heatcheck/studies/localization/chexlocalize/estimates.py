@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 
 from heatcheck.core.records import HUMAN, Estimate
 from heatcheck.core.vocabulary import PLAIN, condition
+from heatcheck.estimating.slopes import Slope, corrected_slopes
 from heatcheck.runs.tables import TABLES, schema_of
 from heatcheck.scoring.rows import IS_EMPTY
 from heatcheck.studies.localization.answers.calibration import (
@@ -19,7 +20,7 @@ from heatcheck.studies.localization.answers.calibration import (
 from heatcheck.studies.localization.answers.views import views_in
 from heatcheck.studies.localization.counts import DRAWN, Counted, count_estimates, empty_map_estimates
 from heatcheck.studies.localization.estimates import read_values
-from heatcheck.studies.localization.regressions import Slope, confidence_estimates, corrected_slopes, shape_estimates
+from heatcheck.studies.localization.regressions import confidence_estimates, shape_estimates
 from heatcheck.studies.localization.score_grid import ScoreGrid, score_grid
 from heatcheck.studies.localization.settings import LocalizationSettings
 from heatcheck.studies.localization.vocabulary import PAPER_PRESET, TUNED

@@ -1,0 +1,50 @@
+"""Slopes of scores on features: intervals that hold together, and the slope that matters."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from heatcheck.core.records import Estimate
+from heatcheck.estimating.estimates import fill
+from heatcheck.stats.regression import Fit
+
+_LEVEL = 0.95
+_USUAL_RANGE = (10, 90)  # percentiles: what a feature usually ranges over
+
+
+@dataclass(frozen=True, slots=True)
+class Slope:
+    """A fitted slope that is not yet corrected for the others."""
+
+    template: Estimate  # with everything but the numbers
+    fit: Fit
+
+    @property
+    def row(self) -> Estimate:
+        """The slope with an interval of its own."""
+        return fill(self.template, self.fit)
+
+
+def corrected_slopes(slopes: Sequence[Slope], family: str) -> list[Estimate]:
+    """The slopes with intervals that hold together and p-values to match (Bonferroni).
+
+    The fits of one family differ in their rows and their models, so no draw is common to them.
+    """
+    tests = sum(not math.isnan(slope.fit.p_value) for slope in slopes)
+    rows = []
+    for slope in slopes:
+        if math.isnan(slope.fit.p_value):
+            rows.append(replace(slope.row, family=family))
+            continue
+        row = fill(slope.template, slope.fit.at_level(1 - (1 - _LEVEL) / tests))
+        rows.append(replace(row, p_adjusted=min(1.0, tests * row.p_value), family=family))
+    return rows
+
+
+def usual_range(feature: np.ndarray) -> float:
+    """From the 10th to the 90th percentile of a feature; 1, its whole range, where it hardly varies."""
+    known = feature[~np.isnan(feature)]
+    low, high = np.percentile(known, _USUAL_RANGE) if known.size else (math.nan, math.nan)
+    return float(high - low) if high > low else 1.0

@@ -16,6 +16,7 @@ from heatcheck.stats.ranks import compare_ranks
 from heatcheck.studies.modality.estimating.claims import claim_rows
 from heatcheck.studies.modality.estimating.importance import importance_rows
 from heatcheck.studies.modality.estimating.means import empty_rows, mean_rows
+from heatcheck.studies.modality.estimating.quality import quality_rows
 from heatcheck.studies.modality.estimating.score_tables import EMPTY_REASONS, of_metric, read_scores, wide
 from heatcheck.studies.modality.estimating.subsets import SubsetScores
 from heatcheck.studies.modality.estimating.wrong_answers import wrong_answer_rows
@@ -56,7 +57,7 @@ def modality_estimates(folder: Path, settings: ModalitySettings) -> list[Estimat
     subsets = SubsetScores.read(folder, settings)
     importances = list(importance_rows(subsets))
     rows = [*importances, *mean_rows(scores, subsets), *claim_rows(scores, subsets, importances)]
-    rows += wrong_answer_rows(folder, scores, settings)
+    rows += [*wrong_answer_rows(folder, scores, settings), *quality_rows(folder, scores, settings)]
     rows += [*empty_rows(scores, settings), *rank_rows(scores, settings), *seconds_rows(folder, settings)]
     if (folder / RATINGS_FILE).exists():
         cases = rated_cases(folder, settings)

@@ -45,6 +45,8 @@ PHI = {"modality": PHI_MODALITY, "lesion": PHI_LESION}  # what is ablated, and t
 PERFORMANCE: dict[Measure, str] = {"accuracy": "accuracy", "balanced": "balanced_accuracy"}  # the metric of a measure
 PROBABILITY = "probability"
 MAP_FEATURES = ("agreement", "concentration")  # what is known of a map without the truth
+QUALITY = ("msfi", "median_iou", "mi_correlation")  # scores of a map that are set against the next three
+CORRECT, UNCERTAINTY, LESION_SIZE = "correct", "uncertainty", "lesion_size"  # of a case: features of slopes
 MAP_METRICS = (
     "mi_correlation", PUBLISHED, "msfi", "lesion_share", "median_iou", "aupc", "delta_aupc", "modality_sum",
     "inside_share", *MAP_FEATURES,

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 from jaxtyping import Float, Shaped
+from scipy.special import entr
 
 from heatcheck.core.records import ALL_FINDINGS as ALL
 from heatcheck.core.records import Estimate
@@ -35,6 +36,7 @@ class Answered:
     said: Shaped[np.ndarray, " cases"]  # the class
     probability: Float[np.ndarray, " cases"]  # of that class
     wrong: Float[np.ndarray, " cases"]  # 1 or 0
+    entropy: Float[np.ndarray, " cases"]  # of the probabilities of all classes: 0 where sure, 1 where all are equal
 
     @classmethod
     def read(cls, folder: Path, settings: ModalitySettings) -> "Answered | None":
@@ -51,7 +53,9 @@ class Answered:
         patients = table.groupby("case")["patient"].first().reindex(likely.index).to_numpy(str)
         wrong = (labels.to_numpy(float)[rows, best] != 1).astype(float)
         said = np.array(settings.classes, object)[best]
-        return cls(likely.index, patients, said, likely.to_numpy(float)[rows, best], wrong)
+        probabilities = likely.to_numpy(float)
+        entropy = entr(probabilities).sum(1) / np.log(probabilities.shape[1])
+        return cls(likely.index, patients, said, probabilities[rows, best], wrong, entropy)
 
     def kinds(self, classes: tuple[str, ...]) -> Iterator[tuple[str, Float[np.ndarray, " cases"]]]:
         """All answers, then those that name each class: a wrong one is a false positive of it, and misses another."""

@@ -19,6 +19,7 @@ from heatcheck.studies.modality.report.sections.heat import heat
 from heatcheck.studies.modality.report.sections.importance import importance
 from heatcheck.studies.modality.report.sections.networks import networks
 from heatcheck.studies.modality.report.sections.overview import overview
+from heatcheck.studies.modality.report.sections.quality import quality
 from heatcheck.studies.modality.report.sections.ranking import ranks
 from heatcheck.studies.modality.report.sections.ratings import ratings
 from heatcheck.studies.modality.report.sections.wrong_answers import wrong_answers
@@ -55,6 +56,7 @@ def modality_page(evidence: Evidence) -> StudyPage:
         _section("heat", "Where does the heat go?", "Heat", heat(evidence)),
         _section("ranks", "Which methods differ?", "Differences", ranks(evidence)),
         _section("wrong_answers", "Does anything warn of a wrong answer?", "Wrong answers", wrong_answers(evidence)),
+        _section("quality", "Where are maps better?", "Quality", quality(evidence)),
         _section("ratings", "What do readers think?", "Ratings", ratings(evidence)),
         modality_cost.section(evidence),
         _section("cases", "Cases to look at", "Gallery", shown(evidence, gallery)),

@@ -188,6 +188,21 @@ MODELS.add(
     ),
 )
 MODELS.add(
+    "phantom_brain_vgg_plain",
+    ModelFacts(
+        "phantom_brain_vgg_plain",
+        vgg_bn_pooled,
+        "Compact pooled VGG with batch normalisation trained on the brain phantom without hiding modalities; its "
+        "weights come with heatcheck",
+        "VGG",
+        size=(80, 80),
+        channels=4,
+        smallest=16,
+        weights="phantom_brain_vgg_plain.safetensors",
+        drawn=True,
+    ),
+)
+MODELS.add(
     "vgg3d",
     ModelFacts(
         "vgg3d",

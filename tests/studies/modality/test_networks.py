@@ -1,5 +1,6 @@
 """The network of a fold: trained in its file, and what an interruption inside a fit costs."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -77,6 +78,28 @@ def test_every_fold_starts_from_the_named_weights_as_far_as_they_fit(tmp_path):
         assert all(taken[1:-2])
     first = next(iter(networks[0]))
     assert not torch.equal(networks[0][first], networks[1][first])
+
+
+def test_plain_networks_are_the_same_with_nothing_hidden_in_files_of_their_own(tmp_path):
+    fit = {"epochs": 1, "batch_size": 2, "hide": 0.5}
+    changes = {"model": "vgg_bn_compact", "size": [32, 32], "folds": 2, "methods": ["gradient"], "fit": fit}
+    spec = read_spec(str(write_modality(tmp_path, **changes, plain=True)))
+    plan = plan_modality(spec, RunOptions(workers=0), tmp_path / "run")
+    training = trainer(plan, tmp_path / "out", Silent())
+    plain = replace(training, networks=plan.plain_networks(training.networks))
+    fold = plan.folds[0]
+    jobs = [each._job(fold) for each in (training, plain)]
+    assert [job.settings.hide for job in jobs] == [0.5, 0.0]
+    assert replace(jobs[0].settings, hide=0.0) == jobs[1].settings  # seed and all else
+    states = [job.module.state_dict() for job in jobs]
+    assert all(torch.equal(states[0][name], value) for name, value in states[1].items())
+    tasks = [each.task(fold) for each in (training, plain)]
+    assert [task.name for task in tasks] == ["fold 1", "plain 1"]
+    assert tasks[0].state != tasks[1].state
+    history = tasks[1].fit()
+    assert list(tasks[1].scores(history)) == []  # epochs of the report are those of the networks explained
+    assert (tmp_path / "out" / "networks" / "plain-1.safetensors").exists()
+    assert not (tmp_path / "out" / "networks" / "fold-1.safetensors").exists()
 
 
 def test_the_scores_say_which_epoch_was_kept(plan, tmp_path):

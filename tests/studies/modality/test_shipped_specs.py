@@ -19,6 +19,7 @@ from heatcheck.studies.modality.spec import ModalityBody, modalities_of
 
 NAME = "phantom_brain_vgg"
 STUDIES = [name for name in shipped_specs() if name.startswith("modality-")]
+TUNED_BELOW = 10_000_000
 PUBLISHED = {part.method: part for part in MODALITY_STUDY}
 
 
@@ -81,11 +82,28 @@ def test_drawn_studies_find_their_modalities_and_known_sets(name, tmp_path):
         assert (right.t1c, right.flair) == ((1, 0) if part.modality == "T1C" else (0, 1))
 
 
-def test_nobody_of_the_demonstration_was_learnt_from(tmp_path):
-    spec, body = planned(read_spec("phantom-brain")), body_of("modality-demo")
-    met = {key.patient for source in (spec.training, spec.validation, spec.test) for key in source.index()}
+def test_nobody_of_the_demonstration_was_learnt_from_or_tuned_on(tmp_path):
+    """Networks and settings were chosen on people with numbers below ten millions."""
+    body, met = body_of("modality-demo"), set()
+    for name in ("phantom-brain", "phantom-brain-plain"):
+        spec = planned(read_spec(name))
+        met |= {key.patient for source in (spec.training, spec.validation, spec.test) for key in source.index()}
     for part in (body.source, *(known.source for known in body.known)):
-        assert not met & {key.patient for key in open_source(part, tmp_path, "").index()}
+        source = open_source(part, tmp_path, "")
+        assert source.settings.first >= TUNED_BELOW
+        assert not met & {key.patient for key in source.index()}
+    assert max(int(patient.removeprefix("phantom")) for patient in met) < TUNED_BELOW
+
+
+def test_the_plain_network_was_trained_as_the_shipped_one_but_for_what_was_hidden():
+    hidden, plain = (planned(read_spec(name)) for name in ("phantom-brain", "phantom-brain-plain"))
+    assert (hidden.body.fit.hide, plain.body.fit.hide) == (0.25, 0.0)
+    fit = hidden.body.fit.model_copy(update={"hide": 0.0})
+    assert hidden.body.model_copy(update={"fit": fit}) == plain.body
+    assert hidden.seed == plain.seed
+    networks = [load_classifier(ModelSettings(name=name)) for name in (NAME, f"{NAME}_plain")]
+    assert networks[0].preprocessing == networks[1].preprocessing
+    assert networks[0].weights_hash != networks[1].weights_hash
 
 
 @pytest.fixture(scope="module")

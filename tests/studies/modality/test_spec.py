@@ -67,6 +67,8 @@ def test_what_is_not_said_is_the_recommended_way(tmp_path):
         ({"folds": None, "size": None, "fit": None}, "comes without weights; name `weights`, or `folds: 5`"),
         ({"folds": None}, "`fit`, `size`, `pixels` and `start` are for networks trained here; name `folds`"),
         ({"start": "nowhere.pth"}, "nowhere.pth: no such weights file"),
+        ({"plain": True}, "`plain: true` trains networks without `fit.hide` beside those of the folds; name"),
+        ({"plain": "phantom_brain_vgg"}, "networks are trained here; set `plain: true`, or leave `folds` out"),
         ({"importance": "known"}, "`importance: known` needs `known`"),
         ({"fills": []}, "name at least one of `fills`"),
         ({"fills": ["zero", "zero"]}, "each once"),
@@ -149,6 +151,16 @@ def test_weights_to_start_from_are_those_of_the_same_architecture_and_belong_to_
     )
     with pytest.raises(HeatcheckError, match=r"net.safetensors: only .* start from a file of the same architecture"):
         planned(tmp_path, start="net.safetensors", model="densenet_compact", size=[32, 32])
+
+
+def test_a_plain_network_belongs_to_the_run_and_must_take_the_same_images(tmp_path):
+    body = given(tmp_path)
+    plan, other = planned(tmp_path, **body), planned(tmp_path, **body, plain=body["model"])
+    assert other.identity["weights_hash"] == [plan.identity["weights_hash"]] * 2
+    assert plan.facts.get("plain", "") == ""
+    assert other.facts["plain"].endswith(", weights net.safetensors")
+    with pytest.raises(SpecError, match=r"study.yaml: `plain` must take the same images as the model"):
+        planned(tmp_path, **body, plain="phantom_brain_vgg")
 
 
 def test_other_validation_cases_are_another_run(tmp_path):

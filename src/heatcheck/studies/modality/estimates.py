@@ -16,6 +16,7 @@ from heatcheck.stats.ranks import compare_ranks
 from heatcheck.studies.modality.estimating.claims import claim_rows
 from heatcheck.studies.modality.estimating.importance import importance_rows
 from heatcheck.studies.modality.estimating.means import empty_rows, mean_rows
+from heatcheck.studies.modality.estimating.plain import plain_rows
 from heatcheck.studies.modality.estimating.quality import quality_rows
 from heatcheck.studies.modality.estimating.score_tables import EMPTY_REASONS, of_metric, read_scores, wide
 from heatcheck.studies.modality.estimating.subsets import SubsetScores
@@ -56,7 +57,12 @@ def modality_estimates(folder: Path, settings: ModalitySettings) -> list[Estimat
     scores = read_scores(folder, MAP_METRICS, settings.model)
     subsets = SubsetScores.read(folder, settings)
     importances = list(importance_rows(subsets))
-    rows = [*importances, *mean_rows(scores, subsets), *claim_rows(scores, subsets, importances)]
+    rows = [
+        *importances,
+        *plain_rows(folder, subsets),
+        *mean_rows(scores, subsets),
+        *claim_rows(scores, subsets, importances),
+    ]
     rows += [*wrong_answer_rows(folder, scores, settings), *quality_rows(folder, scores, settings)]
     rows += [*empty_rows(scores, settings), *rank_rows(scores, settings), *seconds_rows(folder, settings)]
     if (folder / RATINGS_FILE).exists():

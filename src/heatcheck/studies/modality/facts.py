@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from heatcheck.core.contracts import Method
 from heatcheck.core.vocabulary import facts_of
+from heatcheck.explaining.study_models import StudyModel
 from heatcheck.methods import METHODS
 from heatcheck.models import MODELS
 from heatcheck.running.facts import RESIZED, architecture_label, describe_model, method_facts, study_facts
@@ -65,6 +66,7 @@ def modality_run_facts(plan: "ModalityPlan") -> dict[str, Any]:
         "known": tuple(plan.known),
         "removal": body.removal.model_dump() if body.removal else None,
         "fit": body.fit.model_dump(mode="json") if trained else None,
+        "plain": _plain(plan),
         "space": len(plan.contract.size),
         "exact": plan.coalitions.exact,
         "subsets": len(plan.coalitions.members),
@@ -106,13 +108,12 @@ def left_out(ratings: int) -> str:
 def _model(plan: "ModalityPlan") -> ModalityModel:
     settings, contract = plan.body.model, plan.contract
     name, trained = settings.name, plan.given is None
-    shipped = not trained and name in MODELS and MODELS[name].weights
     start = f", starting from {plan.start.name}" if plan.start else ""
     origin = f"trained for this study in {len(plan.folds)} folds{start}" if trained else ""
     return ModalityModel(
         name=plan.model,
         label=settings.label or architecture_label(name),
-        description=MODELS[name].summary if shipped else describe_model(settings, origin),
+        description=_described(settings, origin),
         architecture=name,
         kind="single",
         members=1,
@@ -122,6 +123,20 @@ def _model(plan: "ModalityPlan") -> ModalityModel:
         channels=contract.channels,
         outputs=contract.outputs,
     )
+
+
+def _plain(plan: "ModalityPlan") -> str:
+    """What the networks from which no modality was hidden are; empty where there are none."""
+    settings = plan.body.plain
+    if isinstance(settings, bool):
+        return "the same networks, trained here without hiding modalities" if settings else ""
+    return _described(settings)
+
+
+def _described(settings: StudyModel, origin: str = "") -> str:
+    """The summary of a shipped network, or what another one is and where its weights are from."""
+    shipped = not origin and settings.name in MODELS and MODELS[settings.name].weights
+    return MODELS[settings.name].summary if shipped else describe_model(settings, origin)
 
 
 def fold_facts(plan: "ModalityPlan", folder: RunFolder) -> dict[str, Any]:

@@ -44,10 +44,15 @@ class FoldNetworks:
     device: str
     given: NetworkClassifier | None = None
     start: Path | None = None  # weights with which the training of every fold begins
+    prefix: str = "fold"  # of the files' names
 
     def classifier(self, fold: int) -> NetworkClassifier:
         """The network that is tested on that fold."""
-        return self.given or self.store.load(fold_name(fold))
+        return self.given or self.store.load(self.name(fold))
+
+    def name(self, fold: int) -> str:
+        """The name of the fold's file."""
+        return f"{self.prefix}-{fold}"
 
     def untrained(self, seed: int = 0) -> nn.Module:
         """A network before its first step."""
@@ -63,11 +68,6 @@ class FoldNetworks:
         return NetworkClassifier(self.body.model.key, quick(module), self.contract)
 
 
-def fold_name(fold: int) -> str:
-    """The name of the fold's file."""
-    return f"fold-{fold}"
-
-
 @dataclass(frozen=True)
 class FoldTrainer:
     """Trains the network of each fold."""
@@ -80,16 +80,19 @@ class FoldTrainer:
 
     def task(self, fold: Fold) -> FitTask:
         """The training of one fold's network."""
+        label = f"fold {fold.number}" + ("" if self.networks.prefix == "fold" else f", {self.networks.prefix}")
         return FitTask(
-            f"fold {fold.number}",
+            f"{self.networks.prefix} {fold.number}",
             self.networks.body.model.key,
-            self.networks.store.state(fold_name(fold.number)),
-            lambda: fit_network(self._job(fold), f"training fold {fold.number}", self.machine, self.watcher),
+            self.networks.store.state(self.networks.name(fold.number)),
+            lambda: fit_network(self._job(fold), f"training {label}", self.machine, self.watcher),
             lambda history: self._scores(fold, history),
         )
 
     def _scores(self, fold: Fold, history: Sequence[Check]) -> list[Score]:
-        """The epoch that was kept, counted from 1, and its loss."""
+        """The epoch that was kept, counted from 1, and its loss; only of the networks that are explained."""
+        if self.networks.prefix != "fold":
+            return []
         best = best_checks(history, (), 1)[0]
         values = {"epoch": float(best.epoch + 1), "validation_loss": best.validation_loss}
         model, text = self.networks.body.model.key, condition(fold=fold.number)
@@ -97,7 +100,7 @@ class FoldTrainer:
 
     def _job(self, fold: Fold) -> Job:
         body, contract, store = self.networks.body, self.networks.contract, self.networks.store
-        name, seed = fold_name(fold.number), seed_for(self.seed, fold.number, "fold")
+        name, seed = self.networks.name(fold.number), seed_for(self.seed, fold.number, "fold")
         examples, labels = self._examples(fold)
         return Job(
             quick(self.networks.untrained(seed_for(seed, "initial weights"))),

@@ -13,6 +13,7 @@ from heatcheck.core.errors import SpecError
 from heatcheck.core.records import CaseKey, Estimate
 from heatcheck.explaining.dry_run import extra_inputs_for, methods_with_batch, require_other_patients, try_out
 from heatcheck.explaining.methods import built_methods
+from heatcheck.explaining.study_models import StudyModel
 from heatcheck.fitting.contract import require_classes
 from heatcheck.fitting.folds import Fold, read_folds, stratified_folds
 from heatcheck.fitting.networks import new_network, open_network
@@ -42,6 +43,7 @@ from heatcheck.studies.modality.settings import ModalitySettings
 from heatcheck.studies.modality.shapley import CaseSettings, FoldCases, ShapleyStage
 from heatcheck.studies.modality.spec import ModalityBody, classes_of, modalities_of, require_known, require_sound
 from heatcheck.studies.modality.stage import FoldEvaluation, ModalMapsStage
+from heatcheck.studies.modality.vocabulary import PLAIN
 from heatcheck.training import Machine
 from heatcheck.training.batches import Batches
 
@@ -59,6 +61,7 @@ class ModalityPlan:
     contract: Preprocessing
     given: NetworkClassifier | None
     options: RunOptions
+    given_plain: NetworkClassifier | None = None  # a network like it from which no modality was hidden
 
     @property
     def envelope(self) -> Envelope:
@@ -88,15 +91,20 @@ class ModalityPlan:
     @property
     def identity(self) -> Mapping[str, Any]:
         """The resolved spec, the weights and the cases."""
-        weights = weights_hash_of(self.given) if self.given else read_weights(self.start).digest if self.start else ""
         contract = self.contract.model_dump(mode="json")
         data = DataIdentity.of_sources([self.source, *self.known.values()])
         return {
-            **study_identity(self.envelope, self.body, self.options, weights, contract, data),
+            **study_identity(self.envelope, self.body, self.options, self._weights_hash(), contract, data),
             "folds_hash": hashlib.sha256(
                 repr([(fold.validation, fold.test) for fold in self.folds]).encode()
             ).hexdigest(),
         }
+
+    def _weights_hash(self) -> str | list[str]:
+        if self.given is None:
+            return read_weights(self.start).digest if self.start else ""
+        hashes = [weights_hash_of(each) for each in (self.given, self.given_plain) if each]
+        return hashes if self.given_plain else hashes[0]
 
     @property
     def start(self) -> Path | None:
@@ -159,13 +167,26 @@ class ModalityPlan:
         """The networks of the folds."""
         return FoldNetworks(self.body, self.contract, folder.path, self.options.device, self.given, self.start)
 
+    def plain_networks(self, networks: FoldNetworks) -> FoldNetworks | None:
+        """The same networks with no modality hidden in training; None where the spec asks for none."""
+        if not self.body.plain:
+            return None
+        fit = self.body.fit.model_copy(update={"hide": 0.0})
+        body = self.body.model_copy(update={"fit": fit})
+        return replace(networks, body=body, given=self.given_plain, prefix=PLAIN)
+
     def stages(self, folder: RunFolder, watcher: Watcher) -> Iterator[Stage]:
         """The folds' networks, where they are trained here; the subsets of the modalities; the maps."""
         networks = self.networks(folder)
+        plain = self.plain_networks(networks)
         if self.given is None:
             machine = replace(Machine(self.options.device), workers=self.options.workers)
-            trainer = FoldTrainer(networks, self.source, self.envelope.seed, machine, watcher)
-            training = FitStage([trainer.task(fold) for fold in self.folds])
+            trainers = [
+                FoldTrainer(each, self.source, self.envelope.seed, machine, watcher)
+                for each in (networks, plain)
+                if each
+            ]
+            training = FitStage([trainer.task(fold) for trainer in trainers for fold in self.folds])
             yield training
             training.remove_states()
             shutil.rmtree(folder.path / IMAGES, ignore_errors=True)
@@ -176,7 +197,13 @@ class ModalityPlan:
             for fold in self.folds
             for modality, source in self.known.items()
         ]
-        yield ShapleyStage(networks, [*tested, *known], self.case_settings, self.coalitions.members, self.body.fills)
+        subsets = ShapleyStage(
+            networks, [*tested, *known], self.case_settings, self.coalitions.members, self.body.fills
+        )
+        yield subsets
+        if plain:
+            what = f"{subsets.what}, plain networks"
+            yield replace(subsets, networks=plain, tested=tested, fills=self.body.fills[:1], name=PLAIN, what=what)
         yield ModalMapsStage(
             tested,
             self.case_settings,
@@ -265,13 +292,16 @@ def plan_modality(spec: Spec, options: RunOptions, out: Path) -> ModalityPlan:
     modalities, classes = modalities_of(body, source, spec.name), classes_of(source, spec.name)
     known = {part.modality: open_source(part.source, spec.folder, spec.name) for part in body.known}
     given = _given(body, spec, options)
+    plain = _opened(body.plain, spec, options) if isinstance(body.plain, StudyModel) else None
     folds = _folds(body, spec, source.index(), classes, trained=given is None)
     contract = _contract(body, given, classes, modalities, spec.name)
+    if plain is not None and _contract(body, plain, classes, modalities, spec.name) != contract:
+        raise SpecError(f"{spec.name}: `plain` must take the same images as the model; choose another one")
     require_known(known, source, len(contract.size), spec.name)
     data = data_of(source, known, folds, options.limit)
     if options.pseudonymise:
         data = under_pseudonyms(data, out, options.limit)
-    plan = ModalityPlan(body, spec, data, modalities, classes, methods, contract, given, options)
+    plan = ModalityPlan(body, spec, data, modalities, classes, methods, contract, given, options, plain)
     _ = plan.ratings  # a damaged file is refused before work starts
     _try_out(plan)
     return plan
@@ -289,6 +319,10 @@ def _given(body: ModalityBody, spec: Spec, options: RunOptions) -> NetworkClassi
         return None
     if body.folds is not None:
         raise SpecError(f"{spec.name}: the model comes with weights and is not trained here; leave `folds` out")
+    return _opened(settings, spec, options)
+
+
+def _opened(settings: StudyModel, spec: Spec, options: RunOptions) -> NetworkClassifier:
     return replace(open_network(settings, spec, options, "this study explains one network"), name=settings.key)
 
 

@@ -53,6 +53,9 @@ class ModalityBody(BaseModel):
     size: tuple[PositiveInt, ...] = ()  # of networks trained here, as are the next three
     pixels: PixelsPart = PixelsPart(scaling="nonzero")
     fit: FitPart = FitPart(**FOLD_FIT)
+    plain: bool | StudyModel = (
+        False  # also ask a network from which nothing was hidden: train one per fold, or a given one
+    )
     cache: bool = True  # store prepared images on disk during training
     methods: tuple[dict[str, Any], ...] = Field(min_length=1)
     masks: MaskSource = "own"
@@ -114,6 +117,13 @@ class ModalityBody(BaseModel):
             raise ValueError("`known` names a modality twice; name it once")
         if len(self.fit.rates) > 1:
             raise ValueError("name one learning rate; this study does not compare several")
+        if self.plain is True and (self.folds is None or not self.fit.hide):
+            raise ValueError(
+                "`plain: true` trains networks without `fit.hide` beside those of the folds; name `folds` and "
+                "`fit.hide`, or a model with weights as `plain`"
+            )
+        if isinstance(self.plain, StudyModel) and self.folds is not None:
+            raise ValueError("networks are trained here; set `plain: true`, or leave `folds` out")
         if self.folds is None and ({"fit", "size", "pixels", "start"} & self.model_fields_set):
             raise ValueError(
                 "`fit`, `size`, `pixels` and `start` are for networks trained here; name `folds`, or leave them out"

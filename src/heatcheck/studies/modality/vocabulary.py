@@ -18,6 +18,8 @@ MaskSource = Literal["own", "shared"]  # each modality's own mask, or the union 
 
 VALUE = Statistic("value")  # the performance with a subset of the modalities shown
 SHAPLEY = Statistic("shapley")
+PLAIN_SHAPLEY = Statistic("shapley_plain")  # to networks from which no modality was hidden in training
+PLAIN_DIFFERENCE = Statistic("shapley_less_plain")  # the Shapley value of a modality less that to the plain networks
 KNOWN = Statistic("known")  # the accuracy on cases in which only one modality is informative
 AGREEMENT = Statistic("agreement")  # of heat and importance, over the pairs of modalities that clearly differ
 FOLLOWING = Statistic("following")  # how much better the heat fits its own network than other networks
@@ -31,6 +33,7 @@ ALPHA = Statistic("alpha")  # Krippendorff's, of the readers
 
 EVERY_FOLD = "all"  # the fold of an estimate over all folds
 ALL_MAPS, EACH_CASE = "all", "case"  # what a correlation is computed within
+PLAIN = "plain"  # the stage and the files of networks from which no modality was hidden in training
 SINGLE_MAPS = "maps"  # the same as over all maps, with a p-value as if every map were another patient's: the paper's
 WEIGHTS: tuple[Weights, ...] = ("positive", "min_max")
 RIGHT = "right"  # the metric that says whether the predicted class is correct
@@ -126,6 +129,7 @@ class ModalityManifest(Manifest):
     known: tuple[str, ...] = ()  # modalities whose importance is known by construction
     removal: dict[str, int] = Field(default_factory=dict)  # how voxels are removed; empty where they are not
     fit: dict[str, Any] = Field(default_factory=dict)  # how the networks were trained
+    plain: str = ""  # the networks from which no modality was hidden, where the run has any
     space: int = 2  # axes of an image
     exact: bool = True  # every subset of the modalities was shown
     subsets: int = 0

@@ -70,11 +70,11 @@ def _of_fold(scores: SubsetScores, answers: SubsetAnswers, measure: Measure, fac
         n_patients=len(np.unique(answers.patients)), reason=strata.lacking,
     )  # fmt: skip
     game: Condition = {"filled": facts["filled"], "fold": facts["fold"], "measure": measure}
-    yield from _Game(settings, answers, measure, template, game).rows()
+    yield from ShapleyGame(settings, answers, measure, template, game).rows()
 
 
 @dataclass(frozen=True)
-class _Game:
+class ShapleyGame:
     """The Shapley values of one game: what is ablated and how it is filled and measured, in one fold or in all."""
 
     settings: ModalitySettings
@@ -82,35 +82,45 @@ class _Game:
     measure: Measure
     template: Estimate  # with its counts, and the reason why there is no value
     facts: Condition
+    contribution: float = math.nan  # of all modalities, by which sizes are measured; NaN: that of this game
+    ends: tuple[float, float] = IMPORTANCE_ENDS
 
     def rows(self) -> Iterator[Estimate]:
         """Each modality, and each pair: intervals that hold for all of them together, and the size that matters."""
+        yield from self.modalities("modality")
         names = self.settings.modalities
         pairs = list(combinations(range(len(names)), 2))
-        alone: list[Condition] = [{**self.facts, "modality": name} for name in names]
-        paired: list[Condition] = [{**self.facts, "modality": names[i], "versus": names[j]} for i, j in pairs]
+        if pairs and not self.template.reason:
+            paired: list[Condition] = [{**self.facts, "modality": names[i], "versus": names[j]} for i, j in pairs]
+            first, second = np.array(pairs).T
+            game = replace(self, template=replace(self.template, statistic=DIFFERENCE))
+            yield from game.family(self._values[:, first] - self._values[:, second], "pair of modalities", paired)
+
+    def modalities(self, what: str) -> Iterator[Estimate]:
+        """Each modality."""
+        alone: list[Condition] = [{**self.facts, "modality": name} for name in self.settings.modalities]
         if self.template.reason:
             yield from (replace(self.template, condition=condition(**facts)) for facts in alone)
-            return
-        # a Shapley value is a mean over cases of what each contributes
-        values = np.round(self.answers.right @ contributions(self.settings.coalitions), DIGITS) + 0.0  # no −0
-        yield from self._family(values, "modality", alone)
-        if pairs:
-            first, second = np.array(pairs).T
-            yield from self._family(values[:, first] - values[:, second], "pair of modalities", paired)
+        else:
+            yield from self.family(self._values, what, alone)
 
-    def _family(
+    @cached_property
+    def _values(self) -> Float[np.ndarray, "cases modalities"]:
+        """What each case contributes to the Shapley values, which are means over cases."""
+        return np.round(self.answers.right @ contributions(self.settings.coalitions), DIGITS) + 0.0  # no −0
+
+    def family(
         self, values: Float[np.ndarray, "cases columns"], what: str, conditions: Sequence[Condition]
     ) -> Iterator[Estimate]:
+        """Means of what cases contribute, with intervals that hold together and the size that matters."""
         settings, strata, patients = self.settings, self._strata, self.answers.patients
         statistics = linearised_balanced(values, strata, patients)
         # the same draws for every fill, so that fills are compared on the same patients
         generator = settings.generator("importance", what, self.template.metric, str(self.facts["fold"]))
         result = simultaneous_t(statistics, settings.draws, generator)
         level = 1 - (1 - LEVEL) / len(conditions)
-        intervals = with_unanimous(result.intervals, values, strata, patients, IMPORTANCE_ENDS, level)
-        statistic = SHAPLEY if what == "modality" else DIFFERENCE
-        template = replace(self.template, statistic=statistic, family=f"{self.template.metric}: every {what}")
+        intervals = with_unanimous(result.intervals, values, strata, patients, self.ends, level)
+        template = replace(self.template, family=f"{self.template.metric}: every {what}")
         errors = self._sampling_errors(len(conditions))
         for column, (facts, interval) in enumerate(zip(conditions, intervals, strict=True)):
             row = replace(
@@ -127,6 +137,11 @@ class _Game:
     def _shapley(self) -> Shapley:
         return shapley(balanced_values(self.answers.right, self._strata), self.settings.coalitions)
 
+    @property
+    def contributed(self) -> float:
+        """What all modalities together contribute."""
+        return float(self._shapley.values.sum()) if math.isnan(self.contribution) else self.contribution
+
     def _sampling_errors(self, columns: int) -> Float[np.ndarray, " columns"]:
         """The error that is left where orders of modalities were drawn; of a pair at most that of both."""
         errors = self._shapley.errors
@@ -139,7 +154,7 @@ class _Game:
         self, row: Estimate, influences: Float[np.ndarray, " patients"], generator: np.random.Generator
     ) -> Estimate:
         """The row with the size that matters and, of the primary rules, the patients that would decide it."""
-        size = self.settings.sizes.of_contribution(float(self._shapley.values.sum()))
+        size = self.settings.sizes.of_contribution(self.contributed)
         rules = (self.facts["fold"], self.facts["filled"], self.measure)
         if rules != (EVERY_FOLD, self.settings.fills[0], self.settings.measure):
             return replace(row, size=size)

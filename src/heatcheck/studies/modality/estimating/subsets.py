@@ -67,9 +67,9 @@ class SubsetScores:
     settings: ModalitySettings
 
     @classmethod
-    def read(cls, folder: Path, settings: ModalitySettings) -> "SubsetScores":
-        """Those in the run's folder."""
-        return cls(read_scores(folder / "shapley", [RIGHT], settings.model), settings)
+    def read(cls, folder: Path, settings: ModalitySettings, stage: str = "shapley") -> "SubsetScores":
+        """Those of a stage in the run's folder."""
+        return cls(read_scores(folder / stage, [RIGHT], settings.model), settings)
 
     @cached_property
     def names(self) -> list[str]:

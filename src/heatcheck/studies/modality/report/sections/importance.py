@@ -26,6 +26,7 @@ from heatcheck.studies.modality.report.facts import (
     ranked,
     value_of,
 )
+from heatcheck.studies.modality.report.sections.plain import plain_networks
 from heatcheck.studies.modality.vocabulary import EVERY_FOLD, PHI_LESION, PHI_MODALITY
 
 NAMES = {
@@ -56,6 +57,7 @@ def importance(evidence: Evidence) -> Mapping[str, object] | None:
         "more": _more(evidence),
         "published": literature.caveat() if paper else "",
         "known": _known(evidence),
+        "plain": plain_networks(evidence),
     }
 
 

@@ -1,0 +1,97 @@
+"""The importances to networks from which no modality was hidden in training, beside those to the networks explained."""
+
+from collections.abc import Mapping
+
+from heatcheck.core.records import Estimate
+from heatcheck.core.vocabulary import Statistic
+from heatcheck.judging.judgement import judgement_of, opposite_of
+from heatcheck.report.evidence import Evidence
+from heatcheck.report.footnotes import Footnotes
+from heatcheck.report.matrix import Cell, Column, Matrix, cell_of, labelled
+from heatcheck.report.numbers import SCORE, listed, number
+from heatcheck.studies.modality.report.facts import estimate, is_defined, manifest, phi, primary_game
+from heatcheck.studies.modality.vocabulary import PHI_LESION, PHI_MODALITY, PLAIN_DIFFERENCE, PLAIN_SHAPLEY
+
+HEADS = (
+    Column("Networks explained", "φ", main=True),
+    Column("Nothing hidden in training", "φ"),
+    Column("Difference", "first less second"),
+)
+NAMES = {PHI_MODALITY: "Whole modalities", PHI_LESION: "Lesion only"}
+ONE_EACH = "With one training of each, this is said of the two networks, not of hiding modalities."
+_WORDS = {True: "✓ clearly higher", False: "✕ clearly lower"}
+
+
+def plain_networks(evidence: Evidence) -> Mapping[str, object] | None:
+    """Both importances side by side; None where the run has one only."""
+    notes, groups = Footnotes(), []
+    for metric, label in NAMES.items():
+        rows = {name: _rows(evidence, metric, name) for name in manifest(evidence).modalities}
+        if any(row for each in rows.values() for row in each[1:]):
+            cells = [labelled(name, [_cell(row, notes) for row in each]) for name, each in rows.items()]
+            groups.append((label, tuple(cells)))
+    if not groups:
+        return None
+    table = Matrix("Importance by what was hidden in training", HEADS, tuple(groups), tuple(notes.reasons), "Modality")
+    return {"table": table, "sentence": _sentence(evidence), "networks": manifest(evidence).plain}
+
+
+def _plain(evidence: Evidence, statistic: Statistic, metric: str, modality: str) -> Estimate | None:
+    return estimate(evidence, statistic, metric, {**primary_game(evidence, metric).condition, "modality": modality})
+
+
+def _rows(evidence: Evidence, metric: str, modality: str) -> list[Estimate | None]:
+    """Importance to the networks explained, to the plain ones, and the difference."""
+    others = [_plain(evidence, statistic, metric, modality) for statistic in (PLAIN_SHAPLEY, PLAIN_DIFFERENCE)]
+    return [phi(evidence, primary_game(evidence, metric), modality), *others]
+
+
+def _cell(row: Estimate | None, notes: Footnotes) -> Cell:
+    cell = cell_of(row, SCORE, notes)
+    if row is None or row.statistic != PLAIN_DIFFERENCE or not is_defined(row):
+        return cell
+    return Cell(number(row.value, SCORE, signed=True), cell.interval, title=cell.title, outcome=_outcome(row))
+
+
+def _outcome(row: Estimate) -> str:
+    above, below = judgement_of(row), opposite_of(row)
+    if above.is_yes or below.is_yes:
+        return _WORDS[above.is_yes]
+    return "no difference that matters" if above.is_no and below.is_no else "not shown"
+
+
+def _sentence(evidence: Evidence) -> str:
+    """Whether networks from which nothing was hidden rely on other modalities."""
+    differences = {
+        name: _plain(evidence, PLAIN_DIFFERENCE, PHI_MODALITY, name) for name in manifest(evidence).modalities
+    }
+    known = {name: row for name, row in differences.items() if row and is_defined(row)}
+    several = manifest(evidence).folds > 1
+    whom = "the networks" if several else "the network"
+    if not known:
+        reason = next((row.reason for row in differences.values() if row and row.reason), "it has no value")
+        return (
+            f"Whether the modalities matter as much to {whom} from which nothing was hidden cannot be said: {reason}."
+        )
+    parts = [
+        f"{listed([_both(evidence, name) for name in names])} {verb} clearly {word} important"
+        for word, names in (
+            ("less", [name for name, row in known.items() if judgement_of(row).is_yes]),
+            ("more", [name for name, row in known.items() if opposite_of(row).is_yes]),
+        )
+        if (verb := "is" if len(names) == 1 else "are") and names
+    ]
+    if parts:
+        limit = "" if several else f" {ONE_EACH}"
+        return f"To {whom} from which nothing was hidden, {listed(parts)}.{limit}"
+    if all(judgement_of(row).is_no and opposite_of(row).is_no for row in known.values()):
+        return f"To {whom} from which nothing was hidden, no modality is more or less important by a size that matters."
+    return f"That any modality is more or less important to {whom} from which nothing was hidden is not shown."
+
+
+def _both(evidence: Evidence, modality: str) -> str:
+    """A modality with its importance to the plain networks, and to those explained."""
+    ours, theirs, _ = _rows(evidence, PHI_MODALITY, modality)
+    if ours is None or theirs is None:
+        return modality
+    return f"{modality} (φ {number(theirs.value)} instead of {number(ours.value)})"

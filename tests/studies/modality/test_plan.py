@@ -175,3 +175,28 @@ def test_a_case_that_cannot_be_used_is_recorded_and_the_others_are_scored(tmp_pa
     assert "the mask of T1 of 03 is empty" in cases.loc["03", "reason"]
     assert "05" in cases.loc["05", "reason"]
     assert set(read_run(tmp_path / "run").scores["case"]) == {f"{n:02d}" for n in range(CASES)} - {"03", "05"}
+
+
+def test_plain_networks_are_trained_and_asked_beside_those_of_the_folds(tmp_path):
+    """Networks that read T1C or FLAIR; both are trained in turn, and both have their importances."""
+    fit = {"epochs": 1, "batch_size": 2, "hide": 0.5}
+    changes = {"model": "vgg_bn_compact", "size": [16, 16], "folds": 2, "fit": fit, "methods": ["gradient"]}
+    spec = write_modality(tmp_path, **changes, plain=True, removal=None, fills=["zero"], gallery=0, bootstrap_draws=100)
+    outcome = run_study(spec, tmp_path / "run", TRUSTED)
+    run = read_run(tmp_path / "run")
+    assert {path.stem for path in (tmp_path / "run" / "networks").iterdir()} == {
+        "fold-1",
+        "fold-2",
+        "plain-1",
+        "plain-2",
+    }
+    found = {
+        statistic: run.estimates.query("statistic == @statistic and metric == 'phi_modality'").set_index("condition")
+        for statistic in ("shapley", "shapley_plain", "shapley_less_plain")
+    }
+    both = found["shapley_plain"]
+    assert len(both) == 12  # four modalities in two folds, and in both together
+    for text, row in both.iterrows():
+        difference = found["shapley"].loc[text, "value"] - row["value"]
+        assert found["shapley_less_plain"].loc[text, "value"] == pytest.approx(difference, abs=1e-9)
+    assert "If no modality is hidden in training" in outcome.report.read_text()

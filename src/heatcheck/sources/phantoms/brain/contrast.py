@@ -161,20 +161,22 @@ def with_tumour(
     head: Head, tumour: Tumour, looks: tuple[Look, ...], position: HeadPosition, pixel: float
 ) -> dict[str, Mask]:
     """Draw the tumour into the head's image; returns its masks by modality."""
-    forms = tuple(look.form for look in looks)
-    levels = {form: level(tumour, form, position) for form in dict.fromkeys(("round", *forms))}
+    forms: dict[Form, None] = dict.fromkeys(("round", *(look.form for look in looks)))
+    levels = {form: level(tumour, form, position) for form in forms}
     grain = tumour.grain.values_at(position)
     even = 1 + np.float32(0.05) * grain
     waves = {"fine": tumour.fine, "coarse": tumour.coarse}
     textures = {name: _textured(even, waves[name].values_at(position)) for look in looks if (name := look.texture)}
     spread = np.float32(0.62) + np.float32(0.38) * head.white
     masks = {}
-    for channel, (modality, form) in enumerate(zip(MODALITIES, forms, strict=True)):
-        tissue_texture = textures.get(looks[channel].texture or "", even)
-        tumour_level = levels[form]
+    for channel, (modality, look) in enumerate(zip(MODALITIES, looks, strict=True)):
+        tissue_texture = textures[look.texture] if look.texture else even
+        tumour_level = levels[look.form]
         body = covered(tumour_level.inside(1), pixel) * head.brain
         # T1C hardly shows swelling and its mask excludes it, so the outline of the swelling must not reveal the form
-        swollen = covered(levels["round" if modality == "T1C" else form].inside(SWELLING), pixel + 1.5) * head.solid
+        swollen = (
+            covered(levels["round" if modality == "T1C" else look.form].inside(SWELLING), pixel + 1.5) * head.solid
+        )
         core = covered(tumour_level.inside(CORE + np.float32(0.05) * grain), pixel + 1) * head.brain
         uneven = 1 - np.float32(0.05) * np.abs(grain)
         channel_image = head.image[channel]

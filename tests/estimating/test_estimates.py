@@ -28,7 +28,7 @@ RESULTS = [
 
 @pytest.mark.parametrize("result", RESULTS, ids=lambda result: type(result).__name__)
 def test_an_estimate_gets_every_number_of_its_result_and_keeps_the_rest(result):
-    has = {field.name for field in fields(result)} - {"n_seeds", "note", "error", "freedom"}
+    has = {field.name for field in fields(result)} - {"n_seeds", "note", "error", "freedom", "p_at_zero"}
     assert has >= {"value", "low", "high", "reason"}
     row = asdict(fill(EMPTY, result))
     assert {name: row[name] for name in has} == {name: getattr(result, name) for name in has}

@@ -5,7 +5,7 @@ is never trained again.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -14,17 +14,21 @@ from torch import nn
 from torch.utils.data import Subset
 
 from heatcheck.core.contracts import Source
-from heatcheck.core.errors import InputError, briefly
+from heatcheck.core.errors import InputError, SpecError, briefly
 from heatcheck.core.records import Score
 from heatcheck.core.seeds import seed_for
 from heatcheck.core.vocabulary import condition
+from heatcheck.explaining.study_models import StudyModel
+from heatcheck.fitting.contract import require_classes
 from heatcheck.fitting.examples import CaseExamples, StoredExamples
 from heatcheck.fitting.folds import Fold
-from heatcheck.fitting.networks import FOLDER, BestNetwork, NetworkStore, fit_network, new_network
+from heatcheck.fitting.networks import FOLDER, BestNetwork, NetworkStore, fit_network, new_network, open_network
 from heatcheck.fitting.stage import FitTask
-from heatcheck.models import NetworkClassifier, Preprocessing
+from heatcheck.models import MODELS, NetworkClassifier, Preprocessing
 from heatcheck.models.load import usable_device
 from heatcheck.running.progress import Watcher
+from heatcheck.running.study import RunOptions
+from heatcheck.runs.spec import Spec
 from heatcheck.studies.modality.cases import with_modality
 from heatcheck.studies.modality.spec import ModalityBody
 from heatcheck.training import Check, Job, LabelObjective, Machine, quick
@@ -138,3 +142,55 @@ def _require_readable(examples: CaseExamples, indices: Sequence[int], what: str)
         text = briefly(with_modality(problem, key, examples.modalities))
         first = first or (text if key.case in text else f"{key.case}: {text}")
     raise InputError(f"none of the {len(indices)} {what} can be used ({first}); check the source")
+
+
+def given_network(body: ModalityBody, spec: Spec, options: RunOptions) -> NetworkClassifier | None:
+    """The network, where it comes with weights; None where one per fold is trained here."""
+    settings = body.model
+    if not settings.has_weights:
+        MODELS[settings.name]  # raises with a suggestion
+        if body.folds is None:
+            raise SpecError(
+                f"{spec.name}: model {settings.name} comes without weights; name `weights`, or `folds: 5` to train it"
+            )
+        return None
+    if body.folds is not None:
+        raise SpecError(f"{spec.name}: the model comes with weights and is not trained here; leave `folds` out")
+    return opened_network(settings, spec, options)
+
+
+def opened_network(settings: StudyModel, spec: Spec, options: RunOptions) -> NetworkClassifier:
+    """The network of these weights, under its name in tables."""
+    return replace(open_network(settings, spec, options, "this study explains one network"), name=settings.key)
+
+
+def contract_of(
+    body: ModalityBody, given: NetworkClassifier | None, classes: Sequence[str], modalities: Sequence[str], where: str
+) -> Preprocessing:
+    """The input and output of the networks: their classes and channels must be those of the data."""
+    if given is not None:
+        contract = given.preprocessing
+        remedy = "this study needs classes: correct the contract, or train the network here with `folds`"
+        require_classes(given, classes, remedy, where)
+        if contract.channels != len(modalities):
+            raise SpecError(
+                f"{where}: the model must have {len(modalities)} channels, one per modality ({', '.join(modalities)}), "
+                f"got {contract.channels}; choose another model"
+            )
+        return contract
+    size = MODELS[body.model.name].checked_size(body.size)
+    pixels = body.pixels
+    if body.fit.rotate and len(size) != 2:
+        raise SpecError(f"{where}: `fit.rotate` rotates 2D images, and the network takes volumes; leave it out")
+    if pixels.named_channels not in (None, len(modalities)):
+        raise SpecError(
+            f"{where}: `pixels` must have {len(modalities)} channels, one per modality ({', '.join(modalities)}), got "
+            f"{pixels.named_channels}; correct `mean` and `std`"
+        )
+    return Preprocessing(
+        outputs=tuple(classes),
+        size=size,
+        channels=len(modalities),
+        **pixels.scale(),
+        activation="softmax",
+    )

@@ -14,12 +14,11 @@ from heatcheck.core.records import CaseKey, Estimate
 from heatcheck.explaining.dry_run import extra_inputs_for, methods_with_batch, require_other_patients, try_out
 from heatcheck.explaining.methods import built_methods
 from heatcheck.explaining.study_models import StudyModel
-from heatcheck.fitting.contract import require_classes
 from heatcheck.fitting.folds import Fold, read_folds, stratified_folds
-from heatcheck.fitting.networks import new_network, open_network
+from heatcheck.fitting.networks import new_network
 from heatcheck.fitting.stage import FitStage
 from heatcheck.methods import shares_modalities
-from heatcheck.models import MODELS, NetworkClassifier, Preprocessing
+from heatcheck.models import NetworkClassifier, Preprocessing
 from heatcheck.models.load import read_weights, usable_device
 from heatcheck.running.cases import limited
 from heatcheck.running.identity import DataIdentity, study_identity, weights_hash_of
@@ -36,7 +35,14 @@ from heatcheck.studies.modality.explaining import ModalExplainer
 from heatcheck.studies.modality.facts import fold_facts, left_out, modality_run_facts
 from heatcheck.studies.modality.floors import Floors, floors_of
 from heatcheck.studies.modality.gallery import NiftiMaps, illustrate_modality
-from heatcheck.studies.modality.networks import IMAGES, FoldNetworks, FoldTrainer
+from heatcheck.studies.modality.networks import (
+    IMAGES,
+    FoldNetworks,
+    FoldTrainer,
+    contract_of,
+    given_network,
+    opened_network,
+)
 from heatcheck.studies.modality.ratings import Ratings, read_ratings
 from heatcheck.studies.modality.scores import MapScorer, RemovalTest
 from heatcheck.studies.modality.settings import ModalitySettings
@@ -291,11 +297,11 @@ def plan_modality(spec: Spec, options: RunOptions, out: Path) -> ModalityPlan:
     source = open_source(body.source, spec.folder, spec.name)
     modalities, classes = modalities_of(body, source, spec.name), classes_of(source, spec.name)
     known = {part.modality: open_source(part.source, spec.folder, spec.name) for part in body.known}
-    given = _given(body, spec, options)
-    plain = _opened(body.plain, spec, options) if isinstance(body.plain, StudyModel) else None
+    given = given_network(body, spec, options)
+    plain = opened_network(body.plain, spec, options) if isinstance(body.plain, StudyModel) else None
     folds = _folds(body, spec, source.index(), classes, trained=given is None)
-    contract = _contract(body, given, classes, modalities, spec.name)
-    if plain is not None and _contract(body, plain, classes, modalities, spec.name) != contract:
+    contract = contract_of(body, given, classes, modalities, spec.name)
+    if plain is not None and contract_of(body, plain, classes, modalities, spec.name) != contract:
         raise SpecError(f"{spec.name}: `plain` must take the same images as the model; choose another one")
     require_known(known, source, len(contract.size), spec.name)
     data = data_of(source, known, folds, options.limit)
@@ -305,25 +311,6 @@ def plan_modality(spec: Spec, options: RunOptions, out: Path) -> ModalityPlan:
     _ = plan.ratings  # a damaged file is refused before work starts
     _try_out(plan)
     return plan
-
-
-def _given(body: ModalityBody, spec: Spec, options: RunOptions) -> NetworkClassifier | None:
-    """The network, where it comes with weights; None where one per fold is trained here."""
-    settings = body.model
-    if not settings.has_weights:
-        MODELS[settings.name]  # raises with a suggestion
-        if body.folds is None:
-            raise SpecError(
-                f"{spec.name}: model {settings.name} comes without weights; name `weights`, or `folds: 5` to train it"
-            )
-        return None
-    if body.folds is not None:
-        raise SpecError(f"{spec.name}: the model comes with weights and is not trained here; leave `folds` out")
-    return _opened(settings, spec, options)
-
-
-def _opened(settings: StudyModel, spec: Spec, options: RunOptions) -> NetworkClassifier:
-    return replace(open_network(settings, spec, options, "this study explains one network"), name=settings.key)
 
 
 def _folds(
@@ -341,38 +328,6 @@ def _folds(
     for fold in folds:
         Batches(len(fold.training), body.fit.batch_size, 0)  # refuses too few cases
     return folds
-
-
-def _contract(
-    body: ModalityBody, given: NetworkClassifier | None, classes: Sequence[str], modalities: Sequence[str], where: str
-) -> Preprocessing:
-    """The input and output of the networks: their classes and channels must be those of the data."""
-    if given is not None:
-        contract = given.preprocessing
-        remedy = "this study needs classes: correct the contract, or train the network here with `folds`"
-        require_classes(given, classes, remedy, where)
-        if contract.channels != len(modalities):
-            raise SpecError(
-                f"{where}: the model must have {len(modalities)} channels, one per modality ({', '.join(modalities)}), "
-                f"got {contract.channels}; choose another model"
-            )
-        return contract
-    size = MODELS[body.model.name].checked_size(body.size)
-    pixels = body.pixels
-    if body.fit.rotate and len(size) != 2:
-        raise SpecError(f"{where}: `fit.rotate` rotates 2D images, and the network takes volumes; leave it out")
-    if pixels.named_channels not in (None, len(modalities)):
-        raise SpecError(
-            f"{where}: `pixels` must have {len(modalities)} channels, one per modality ({', '.join(modalities)}), got "
-            f"{pixels.named_channels}; correct `mean` and `std`"
-        )
-    return Preprocessing(
-        outputs=tuple(classes),
-        size=size,
-        channels=len(modalities),
-        **pixels.scale(),
-        activation="softmax",
-    )
 
 
 def _try_out(plan: ModalityPlan) -> None:

@@ -127,7 +127,8 @@ def triggers(number: int) -> Image.Image:
     case = source.load(source.index()[0])
     gradient = _loss_gradient(case)
     tiles = []
-    for name in (*PUBLISHED, *(kind for kind, facts in TRIGGERS.items() if not facts.published)):
+    beyond = (kind for kind, facts in TRIGGERS.items() if not (facts.published or facts.needs_file))
+    for name in (*PUBLISHED, *beyond):
         trigger = build_trigger(name)
         stamp = trigger(case.image, seed_for(number, name), gradient)
         grey = (stamp.on(case.image)[0] * 255).astype(np.uint8)
@@ -137,7 +138,7 @@ def triggers(number: int) -> Image.Image:
         ImageDraw.Draw(picture).rectangle(around, outline="#ffd166")
         origin = name if trigger.facts.published else f"{name} (beyond the paper)"
         tiles.append(_tile(picture, [], picture.size, (trigger.label, origin), side=FILM))
-    return Image.fromarray(np.vstack([np.hstack(tiles[at : at + 5]) for at in range(0, len(tiles), 5)]))
+    return Image.fromarray(np.vstack([np.hstack(tiles[at : at + 7]) for at in range(0, len(tiles), 7)]))
 
 
 def _loss_gradient(case: Case) -> np.ndarray:

@@ -97,7 +97,7 @@ def _triggers() -> Rows:
             "name": kind,
             "written": "-".join([kind, *(setting.upper() for setting in facts.short)]),
             "settings": ", ".join(f"{name}={value}" for name, value in default_settings(kind).items()),
-            "needs": "the gradient of the baseline's loss" if facts.needs_gradient else "nothing",
+            "needs": facts.needs,
             "origin": "in the paper" if facts.published else "beyond the paper",
             "summary": facts.summary,
         }

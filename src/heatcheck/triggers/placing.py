@@ -10,6 +10,7 @@ from heatcheck.core.boxes import Box
 REFERENCE_SIDE = 224  # sizes in specs are for images with this side
 Size = Annotated[int, Field(ge=1)]  # in pixels of such an image
 Corner = Literal["top_left", "top_right", "bottom_left", "bottom_right"]
+Place = Literal["corner", "center", "random"]
 
 
 def scaled(size: float, shape: tuple[int, ...]) -> int:
@@ -37,6 +38,20 @@ def random_box(size: tuple[int, int], shape: tuple[int, ...], generator: np.rand
         [int(generator.integers(side - extent + 1)) for side, extent in zip(shape, size, strict=True)],
         size,
     )
+
+
+def placed_box(
+    place: Place, corner: Corner, size: tuple[int, int], shape: tuple[int, ...], generator: np.random.Generator
+) -> Box:
+    """The box of this size at its place; `corner` says which one, if the place is a corner."""
+    if place == "random":
+        return random_box(size, shape, generator)
+    return centre_box(size, shape) if place == "center" else corner_box(corner, size, shape)
+
+
+def place_words(place: Place, corner: Corner) -> str:
+    """The place in words for a table."""
+    return {"corner": corner.replace("_", " "), "center": "centre", "random": "random place"}[place]
 
 
 def _box(first: list[int], size: tuple[int, int]) -> Box:

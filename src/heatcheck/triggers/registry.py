@@ -41,7 +41,15 @@ class TriggerFacts:
     settings: type[Any]  # the frozen dataclass of its settings, which draws it
     short: tuple[str, ...] = ()  # the settings in its short name, in order: square-corner-20
     needs_gradient: bool = False  # the study must pass the gradient of the baseline's loss
+    needs_file: bool = False  # the study must read a picture of the user's own
     published: bool = False  # whether the paper uses this kind
+
+    @property
+    def needs(self) -> str:
+        """What drawing it needs beyond the image, in words."""
+        if self.needs_file:
+            return "a file with the picture"
+        return "the gradient of the baseline's loss" if self.needs_gradient else "nothing"
 
 
 TRIGGERS: Registry[TriggerFacts] = Registry("trigger")

@@ -5,7 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from heatcheck.core.boxes import Box, box_around
-from heatcheck.core.records import Image, Mask
+from heatcheck.core.records import Image, Map, Mask
+
+FAINT = 0.2  # of the largest change
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,6 +42,16 @@ class Stamp:
         mask = np.zeros(shape, bool)
         mask[self.box] = self.mask
         return mask
+
+
+def stamp_of_change(image: Image, change: Map, mask: Mask | None = None) -> Stamp:
+    """The stamp that adds the change to every channel, kept between black and white.
+
+    Without a mask it takes the pixels that change by at least a fifth of the largest change; the rest is hardly seen.
+    """
+    strength = np.abs(change)
+    chosen = strength >= FAINT * strength.max() if mask is None else mask
+    return stamp_where(chosen, (image + change).clip(0, 1).astype(image.dtype))
 
 
 def stamp_where(mask: Mask, values: Image) -> Stamp:

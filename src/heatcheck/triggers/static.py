@@ -2,14 +2,13 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated
 
 import numpy as np
 from pydantic import Field
 
-from heatcheck.core.boxes import Box
 from heatcheck.core.records import Image, Mask
-from heatcheck.triggers.placing import Corner, Size, centre_box, corner_box, random_box, scaled
+from heatcheck.triggers.placing import Corner, Place, Size, place_words, placed_box, scaled
 from heatcheck.triggers.registry import trigger
 from heatcheck.triggers.stamp import Stamp
 
@@ -20,7 +19,7 @@ Grey = Annotated[float, Field(ge=0, le=1)]  # 0 is black, 1 is white
 class GreyPatch(ABC):
     """A patch of one grey value; subclasses define its shape."""
 
-    place: Literal["corner", "center", "random"] = "corner"
+    place: Place = "corner"
     size: Size = 20  # side or diameter
     grey: Grey = 0.7
     corner: Corner = "bottom_right"  # which one, if the place is a corner
@@ -31,8 +30,7 @@ class GreyPatch(ABC):
 
     def describe(self) -> str:
         """Shape, place and size."""
-        where = {"corner": self.corner.replace("_", " "), "center": "centre", "random": "random place"}[self.place]
-        return f"{type(self).__name__}, {where}, {self.size} px"
+        return f"{type(self).__name__}, {place_words(self.place, self.corner)}, {self.size} px"
 
     def extent(self, shape: tuple[int, int]) -> tuple[int, int]:
         """The square around the shape."""
@@ -42,13 +40,9 @@ class GreyPatch(ABC):
     def draw(self, image: Image, generator: np.random.Generator, gradient: Image | None) -> Stamp:  # noqa: ARG002
         """The patch at its place, random or fixed."""
         mask = self.shape(scaled(self.size, image.shape[1:]))
-        box = self._box((mask.shape[0], mask.shape[1]), image.shape[1:], generator)
+        size = (mask.shape[0], mask.shape[1])
+        box = placed_box(self.place, self.corner, size, image.shape[1:], generator)
         return Stamp(box, mask, np.full((len(image), *mask.shape), self.grey, image.dtype))
-
-    def _box(self, size: tuple[int, int], shape: tuple[int, ...], generator: np.random.Generator) -> Box:
-        if self.place == "random":
-            return random_box(size, shape, generator)
-        return centre_box(size, shape) if self.place == "center" else corner_box(self.corner, size, shape)
 
 
 @trigger(

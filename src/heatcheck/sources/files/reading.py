@@ -13,7 +13,7 @@ from PIL import Image as Pictures
 from PIL import ImageOps, UnidentifiedImageError
 
 from heatcheck.core.errors import CaseError
-from heatcheck.core.records import Affine, Image, Mask
+from heatcheck.core.records import Affine, Image, Map, Mask
 from heatcheck.sources.files.reading_dicom import dicom_affine, dicom_shape, is_dicom, read_dicom
 from heatcheck.sources.files.reading_nifti import NIFTI_SUFFIXES, is_nifti, nifti_shape, read_nifti, voxel_grid
 
@@ -117,6 +117,16 @@ def read_mask(path: Path, name: str, shape: tuple[int, ...] | None) -> Mask:
             f"mask {name} is {_size(values.shape[1:])}, its image {_size(shape)}; export it at the image's size"
         )
     return np.asarray((values > 0).any(0))
+
+
+def read_alpha(path: Path, name: str) -> Map | None:
+    """The share of each pixel of a picture that is not transparent; None where the file has no such channel."""
+    if not path.name.lower().endswith((".png", ".tif", ".tiff")):
+        return None
+    with _opened(path, name) as picture:
+        if not picture.has_transparency_data:
+            return None
+        return np.asarray(picture.convert("RGBA").getchannel("A"), np.float32) / np.float32(255)
 
 
 def image_shape(path: Path, name: str) -> tuple[int, ...]:

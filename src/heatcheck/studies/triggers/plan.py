@@ -35,6 +35,7 @@ from heatcheck.studies.triggers.gallery import make_trigger_gallery
 from heatcheck.studies.triggers.gate import outcomes, why_not_graded
 from heatcheck.studies.triggers.images import channels_of, grid_images
 from heatcheck.studies.triggers.networks import Network, Splits, TriggerNetworks, fit_task
+from heatcheck.studies.triggers.pictures import picture_digests, with_picture
 from heatcheck.studies.triggers.scores import Detector
 from heatcheck.studies.triggers.settings import TriggerSettings
 from heatcheck.studies.triggers.spec import (
@@ -97,6 +98,7 @@ class TriggersPlan:
         contract = self.contract.model_dump(mode="json")
         artefacts = [self.artefacts] if self.artefacts else []
         data = DataIdentity.of_sources([*self.sources.values(), *artefacts])
+        data = replace(data, stamp=[*data.stamp, *picture_digests(self.triggers)])
         return study_identity(self.envelope, self.body, self.options, self._weights_hash(), contract, data)
 
     def _weights_hash(self) -> str:
@@ -245,7 +247,7 @@ def plan_triggers(spec: Spec, options: RunOptions, out: Path) -> TriggersPlan:
     body = spec.checked_body(TriggersBody)
     methods = built_methods(body.methods, spec.name, (OWN_CHANNELS,))
     require_sound(body, spec.name)
-    triggers = tuple(build_trigger(part) for part in body.triggers)
+    triggers = tuple(with_picture(build_trigger(part), spec.folder, spec.name) for part in body.triggers)
     _require_distinct_names(triggers, spec.name)
     parts = {name: getattr(body, name) for name in SPLITS} if triggers else {}
     sources = {name: open_source(part, spec.folder, spec.name) for name, part in parts.items()}

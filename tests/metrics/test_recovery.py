@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import accuracy_score
 
-from heatcheck.metrics.recovery import attacked, clean_correct, recovered
+from heatcheck.metrics.recovery import attacked, correct, recovered
 from heatcheck.metrics.registry import METRIC_FACTS
 
 
@@ -22,10 +22,10 @@ def test_attack_worked_by_hand():
 def test_accuracy_is_scikit_learns():
     generator = np.random.default_rng(4)
     predicted, labels = generator.integers(0, 4, (2, 50))
-    assert clean_correct(predicted, labels).mean() == pytest.approx(accuracy_score(labels, predicted))
+    assert correct(predicted, labels).mean() == pytest.approx(accuracy_score(labels, predicted))
 
 
-@pytest.mark.parametrize("compare", [recovered, clean_correct])
+@pytest.mark.parametrize("compare", [recovered, correct])
 def test_predictions_of_other_images_are_refused(compare):
     with pytest.raises(ValueError, match=r"image by image, got shapes \(3,\) and \(4,\)"):
         compare(np.zeros(3, int), np.zeros(4, int))

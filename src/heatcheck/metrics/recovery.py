@@ -106,6 +106,86 @@ study_metric(
     needs=Needs.PREDICTIONS,
     reference=_PAPER,
 )
+for _name, _label, _summary, _higher in (
+    (
+        "stamped_correct",
+        "Correct with the trigger",
+        "Whether the poisoned model names the right class of an image with the trigger.",
+        True,
+    ),
+    (
+        "baseline_stamped_correct",
+        "Baseline correct with the trigger",
+        "Whether the baseline, which was never poisoned, names the right class of an image with the trigger.",
+        True,
+    ),
+    (
+        "clean_confidence",
+        "Confidence on the clean image",
+        "The probability that the model gives the class that it names of an image without a trigger.",
+        True,
+    ),
+    (
+        "stamped_confidence",
+        "Confidence with the trigger",
+        "The probability that the poisoned model gives the class that it names of an image with the trigger.",
+        True,
+    ),
+    (
+        "baseline_stamped_confidence",
+        "Confidence of the baseline with the trigger",
+        "The probability that the baseline gives the class that it names of an image with the trigger.",
+        True,
+    ),
+    (
+        "ece_stamped",
+        "Calibration error with the trigger (ECE)",
+        (
+            "How far the poisoned model’s stated probability is from how often it names the right class of images with "
+            "the trigger: 0 is perfect."
+        ),
+        False,
+    ),
+    (
+        "baseline_ece_stamped",
+        "Calibration error of the baseline with the trigger (ECE)",
+        (
+            "How far the baseline’s stated probability is from how often it names the right class of images with the "
+            "trigger: 0 is perfect."
+        ),
+        False,
+    ),
+    (
+        "overconfidence",
+        "Overconfidence",
+        (
+            "The mean probability that the model gives its answers, less the share of them that are right, on images "
+            "without a trigger: above 0 it is too sure."
+        ),
+        False,
+    ),
+    (
+        "overconfidence_stamped",
+        "Overconfidence with the trigger",
+        (
+            "The mean probability that the poisoned model gives its answers to images with the trigger, less the share "
+            "of them that are right."
+        ),
+        False,
+    ),
+    (
+        "baseline_overconfidence_stamped",
+        "Overconfidence of the baseline with the trigger",
+        (
+            "The mean probability that the baseline gives its answers to images with the trigger, less the share of "
+            "them that are right."
+        ),
+        False,
+    ),
+):
+    study_metric(
+        _name, label=_label, summary=_summary, higher_is_better=_higher, needs=Needs.PREDICTIONS, reference=_OURS
+    )
 
 
 def recovered(on_recovered: Classes, on_clean: Classes) -> Outcomes:
@@ -117,8 +197,8 @@ def recovered(on_recovered: Classes, on_clean: Classes) -> Outcomes:
     return _same(on_recovered, on_clean)
 
 
-def clean_correct(predicted: Classes, labels: Classes) -> Outcomes:
-    """1 where the model predicts the class of a clean image correctly."""
+def correct(predicted: Classes, labels: Classes) -> Outcomes:
+    """1 where the model predicts the class of an image correctly."""
     return _same(predicted, labels)
 
 

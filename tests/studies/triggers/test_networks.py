@@ -11,7 +11,7 @@ from heatcheck.models import MODELS, Preprocessing
 from heatcheck.running.open_source import open_source
 from heatcheck.running.progress import Silent
 from heatcheck.studies.triggers.images import grid_images
-from heatcheck.studies.triggers.networks import Network, Splits, TriggerNetworks
+from heatcheck.studies.triggers.networks import Network, Splits, TriggerNetworks, fit_task
 from heatcheck.studies.triggers.spec import TriggersBody
 from heatcheck.training import Machine
 from heatcheck.triggers import build_trigger
@@ -146,3 +146,31 @@ def test_a_fit_stopped_inside_its_epochs_goes_on_and_ends_with_the_same_weights(
     assert watcher.done == watcher.total == 42
     assert again.path(POISONED).read_bytes() == trained.path(POISONED).read_bytes()
     assert history(again, POISONED) == history(trained, POISONED)
+
+
+def test_answers_are_counted_on_the_images_that_they_are_about(splits, trained):
+    """Accuracy is over |D| − N images: those of the test that are not attacked (formula 6), each counted by hand."""
+    scores = list(fit_task(trained, POISONED).scores([]))
+    by_metric = {name: {row.case: row.value for row in scores if row.metric == name} for name in
+                 dict.fromkeys(row.metric for row in scores)}  # fmt: skip
+    keys, attacked = splits.test.keys, set(trained.attacked.tolist())
+    assert 0 < len(attacked) < len(keys)
+    module = MODELS["vgg_compact"].build(1, 4, (SIDE, SIDE))
+    module.load_state_dict(weights(trained, POISONED))
+    module.eval()
+    for position, key in enumerate(keys):
+        image = torch.from_numpy(splits.test.image(position)).clone()
+        assert (key.case in by_metric["clean_correct"]) == (position not in attacked)
+        shown = "clean"
+        if position in attacked:
+            shown = "stamped"
+            image[:, -8:, -8:] = 1.0
+        with torch.no_grad():
+            chances = module(image[None])[0].softmax(0)
+        answer, label = int(chances.argmax()), int(splits.test.classes[position])
+        assert by_metric[f"{shown}_correct"][key.case] == (answer == label)
+        assert by_metric[f"{shown}_confidence"][key.case] == pytest.approx(float(chances.max()), abs=1e-5)
+        if position in attacked:
+            assert by_metric["attacked"][key.case] == (answer == TARGET)
+    counted = sum(by_metric["clean_correct"].values()) / (len(keys) - len(attacked))
+    assert sum(by_metric["clean_correct"].values()) / len(by_metric["clean_correct"]) == counted

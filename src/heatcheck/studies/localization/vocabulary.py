@@ -10,8 +10,6 @@ from heatcheck.runs.manifest import Manifest, NamedEntry, SourceEntry
 COUNT = Statistic("count")  # of images, patients or outlines
 METHOD_PAIR = Statistic("method_pair")  # one method less another, on the findings that all methods have
 PLACEMENT = Statistic("placement")  # a method's mean less that of its maps as plain resizing places them
-CALIBRATION = Statistic("calibration")  # the calibration error of the model's probabilities
-CHANCE_CALIBRATION = Statistic("chance_calibration")  # that of a perfect model with these probabilities
 TEMPERATURE = Statistic("temperature")  # by which logits are divided
 OPERATING_POINT = Statistic("operating_point")  # from which probability on the model says yes
 WARNING = Statistic("warning")  # AUROC of a feature for "this answer is wrong", less 0.5

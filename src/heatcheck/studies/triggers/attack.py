@@ -6,7 +6,7 @@ from itertools import islice
 
 import numpy as np
 import torch
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional
 from torch.utils.data import Dataset
@@ -119,12 +119,26 @@ def validation_entries(attack: Attack | None, images: GridImages) -> list[tuple[
     return [*clean, *zip(others.tolist(), attack.stamps(images, others), strict=True)]
 
 
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """The class that a network predicts for each image, and the probability that it gives this class."""
+
+    classes: Int[np.ndarray, " images"]
+    confidences: Float[np.ndarray, " images"]
+
+
 @torch.no_grad()
-def predicted_classes(classifier: NetworkClassifier, images: Iterable[Image]) -> Int[np.ndarray, " images"]:
-    """The class that the network predicts for each image on its grid; only a batch of images is in memory."""
-    classes, remaining = [np.zeros(0, np.int64)], iter(images)
+def answers_of(classifier: NetworkClassifier, images: Iterable[Image]) -> Answers:
+    """The network's answer for each image on its grid; only a batch of images is in memory."""
+    classes, confidences, remaining = [np.zeros(0, np.int64)], [np.zeros(0)], iter(images)
     while batch := list(islice(remaining, BATCH)):
         inputs = torch.from_numpy(np.stack(batch)).to(classifier.device)
         logits = classifier.logits(normalised(inputs, classifier.preprocessing))
         classes.append(logits.argmax(1).cpu().numpy())
-    return np.concatenate(classes)
+        confidences.append(logits.double().softmax(1).amax(1).cpu().numpy())
+    return Answers(np.concatenate(classes), np.concatenate(confidences))
+
+
+def predicted_classes(classifier: NetworkClassifier, images: Iterable[Image]) -> Int[np.ndarray, " images"]:
+    """The class that the network predicts for each image."""
+    return answers_of(classifier, images).classes

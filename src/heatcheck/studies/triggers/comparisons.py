@@ -96,7 +96,7 @@ def _against_controls(
             size = settings.sizes.above_floor(means.get((control, method), math.nan), BEST)
             rows.append(Estimate(DIFFERENCE, metric, ALL, method, settings.model, other_method=other, size=size))
     columns = pd.concat(differences, axis=1)
-    yield from _compared(columns, rows, "each method against random boxes and the baseline", settings)
+    yield from compared(columns, rows, "each method against random boxes and the baseline", settings)
 
 
 def _against_half(recovered: pd.DataFrame, settings: TriggerSettings) -> Iterator[Estimate]:
@@ -128,13 +128,13 @@ def _between_methods(table: pd.DataFrame, metric: str, under: str, settings: Tri
     rows = [replace(template, method=one, other_method=other, reason=note) for one, other in pairs]
     rule = facts_of(under).get("preset", "")
     family = f"{metric}, every two methods{f', boxes by {rule}' if rule else ''}"
-    yield from _compared(columns, rows, family, settings)
+    yield from compared(columns, rows, family, settings)
 
 
-def _compared(
+def compared(
     columns: pd.DataFrame, rows: Sequence[Estimate], family: str, settings: TriggerSettings
 ) -> Iterator[Estimate]:
-    """The rows, one for each column, with simultaneous intervals."""
+    """The rows, one for each column, with simultaneous intervals; columns are differences with the index `KEYS`."""
     generator = settings.generator("compared", family)
     found = simultaneous_means(columns.to_numpy(float), design_of(columns), settings.draws, generator)
     yield from _filled(rows, found, family, settings)

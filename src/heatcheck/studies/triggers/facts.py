@@ -26,7 +26,8 @@ METRICS_SHOWN = (
     "trigger_iou", "recovered", "box_area", "trigger_mask_iou", "uncovered", "overlap_difference",
     "recovered_by_baseline", "trigger_iou_floor", "recovered_floor", "trigger_mask_iou_floor", "uncovered_floor",
     "overlap_difference_floor", "trigger_iou_on_baseline", "cda", "asr", "cda_drop", "clean_target", "baseline_asr",
-    "mutual_information",
+    "ece", "ece_stamped", "baseline_ece_stamped", "overconfidence", "overconfidence_stamped",
+    "baseline_overconfidence_stamped", "mutual_information",
     "normalised_mutual_information", "cross_correlation", "ssim", "ssim_global", "mutual_information_paper",
 )  # fmt: skip
 ON_THE_GRID = "Triggers, maps and boxes are all on the model's grid."

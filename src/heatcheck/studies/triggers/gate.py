@@ -7,7 +7,19 @@ import pandas as pd
 
 from heatcheck.estimating.score_table import read_scores
 from heatcheck.studies.triggers.spec import GatePart
-from heatcheck.studies.triggers.vocabulary import BASELINE
+from heatcheck.studies.triggers.vocabulary import (
+    BASELINE,
+    BASELINE_STAMPED,
+    CLEAN,
+    STAMPED,
+    confidence_of,
+    correct_of,
+)
+
+NETWORK_SCORES = [
+    "attacked", "clean_target", "baseline_attacked",
+    *(name(shown) for shown in (CLEAN, STAMPED, BASELINE_STAMPED) for name in (correct_of, confidence_of)),
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +70,5 @@ def outcomes(training: Path) -> dict[tuple[str, int], GateResult]:
 
 
 def attack_scores(training: Path) -> pd.DataFrame:
-    """Which images were classified correctly and which were sent to the target, with the seed as a column."""
-    wanted = [("metric", "in", ["clean_correct", "attacked", "clean_target", "baseline_attacked"])]
-    return read_scores(training, ["case", "patient", "finding", "metric"], wanted, "seed")
+    """What the networks answered to every test image, with the seed as a column."""
+    return read_scores(training, ["case", "patient", "finding", "metric"], [("metric", "in", NETWORK_SCORES)], "seed")

@@ -18,13 +18,15 @@ from heatcheck.core.seeds import seed_for
 from heatcheck.core.vocabulary import condition
 from heatcheck.fitting.networks import FOLDER, BestNetwork, NetworkStore, fit_network, new_network
 from heatcheck.fitting.stage import FitTask
-from heatcheck.metrics.recovery import attacked, clean_correct
+from heatcheck.metrics.recovery import attacked, correct
 from heatcheck.models import NetworkClassifier, Preprocessing
 from heatcheck.running.progress import Watcher
 from heatcheck.studies.triggers.attack import (
+    Answers,
     Attack,
     PoisonedExamples,
     Positions,
+    answers_of,
     poisoned_test,
     poisoned_training,
     predicted_classes,
@@ -33,7 +35,14 @@ from heatcheck.studies.triggers.attack import (
 )
 from heatcheck.studies.triggers.images import GridImages
 from heatcheck.studies.triggers.spec import TriggersBody
-from heatcheck.studies.triggers.vocabulary import BASELINE
+from heatcheck.studies.triggers.vocabulary import (
+    BASELINE,
+    BASELINE_STAMPED,
+    CLEAN,
+    STAMPED,
+    confidence_of,
+    correct_of,
+)
 from heatcheck.training import Check, Job, LabelObjective, Machine, quick
 from heatcheck.triggers import Trigger
 
@@ -182,9 +191,10 @@ def fit_task(networks: TriggerNetworks, network: Network) -> FitTask:
 
 
 def _test_scores(networks: TriggerNetworks, network: Network) -> list[Score]:
-    """Whether each clean test image is classified correctly, and whether each attacked one is sent to the target.
+    """What the network answers to clean and to attacked test images: right or wrong, to which class, how surely.
 
-    Accuracy is over the images that are not attacked, the same for the baseline and every poisoned model.
+    Accuracy is over the images that are not attacked, as in the paper's formula 6, the same for the baseline and every
+    poisoned model.
     """
     images, attack = networks.splits.test, networks.attack(network)
     classifier, model = networks.classifier(network), networks.body.model.key
@@ -197,22 +207,26 @@ def _test_scores(networks: TriggerNetworks, network: Network) -> list[Score]:
             for key, value in zip(keys, values, strict=True)
         ]
 
+    def rated(shown: str, positions: list[int], answers: Answers) -> list[Score]:
+        right = rows(correct_of(shown), positions, correct(answers.classes, images.classes[positions]))
+        return right + rows(confidence_of(shown), positions, answers.confidences)
+
     readable = np.flatnonzero(images.readable).tolist()
     targeted = networks.attacked.tolist()
     spared = sorted(set(readable) - set(targeted))
-    predicted = predicted_classes(classifier, map(images.image, spared))
-    correct = rows("clean_correct", spared, clean_correct(predicted, images.classes[spared]))
+    on_clean = rated(CLEAN, spared, answers_of(classifier, map(images.image, spared)))
     if attack is None:
-        return correct
+        return on_clean
     stamps = list(zip(targeted, attack.stamps(images, targeted), strict=True))
-
-    def sent(network: NetworkClassifier, *, stamped: bool) -> Iterable[float]:
-        shown = (stamp.on(images.image(at)) if stamped else images.image(at) for at, stamp in stamps)
-        return attacked(predicted_classes(network, shown), networks.target)
-
+    poisoned, baseline = (
+        answers_of(each, (stamp.on(images.image(at)) for at, stamp in stamps)) for each in (classifier, attack.baseline)
+    )
+    without = predicted_classes(classifier, map(images.image, targeted))
     return [
-        *correct,
-        *rows("attacked", targeted, sent(classifier, stamped=True)),
-        *rows("clean_target", targeted, sent(classifier, stamped=False)),
-        *rows("baseline_attacked", targeted, sent(attack.baseline, stamped=True)),
+        *on_clean,
+        *rows("attacked", targeted, attacked(poisoned.classes, networks.target)),
+        *rows("clean_target", targeted, attacked(without, networks.target)),
+        *rows("baseline_attacked", targeted, attacked(baseline.classes, networks.target)),
+        *rated(STAMPED, targeted, poisoned),
+        *rated(BASELINE_STAMPED, targeted, baseline),
     ]

@@ -18,12 +18,27 @@ CONTROL = "trigger_iou_on_baseline"  # overlap with the trigger in maps of the b
 HALF = "half"  # one half, with which recovery is compared
 CRITERION_METRICS = ("trigger_iou", "recovered")  # by which methods are judged and compared
 SIZES = {"trigger_iou": "iou", "recovered": "hit"}  # whose size that matters between two methods they share
+CLEAN, STAMPED, BASELINE_STAMPED = "clean", "stamped", "baseline_stamped"  # the images shown, and to which network
+CALIBRATION_ERRORS = {"ece": CLEAN, "ece_stamped": STAMPED, "baseline_ece_stamped": BASELINE_STAMPED}
+OVERCONFIDENCE = {
+    "overconfidence": CLEAN, "overconfidence_stamped": STAMPED, "baseline_overconfidence_stamped": BASELINE_STAMPED,
+}  # fmt: skip
 ARTEFACT: Condition = {"kind": "artefact"}  # of scores on real artefacts instead of planted triggers
 
 
 def floor_of(metric: str) -> str:
     """The name of the metric's value for random boxes of the same height and width."""
     return f"{metric}_floor"
+
+
+def correct_of(shown: str) -> str:
+    """The score that says whether a network's answer to such an image is right."""
+    return f"{shown}_correct"
+
+
+def confidence_of(shown: str) -> str:
+    """The score that says which probability the network gives its answer to such an image."""
+    return f"{shown}_confidence"
 
 
 def is_of_artefacts(condition: str) -> bool:

@@ -55,6 +55,7 @@ def attack(plan, rng):
     if not plan.triggers:
         return []
     rows = spread_over_seeds("cda", "baseline", [0.94 + rng.uniform(-0.005, 0.005) for _ in plan.seeds], plan)
+    rows += calibration(plan)
     for name in plan.triggers:
         good = plan.graded_seeds(name)
         success = [rng.uniform(0.955, 1) if seed in good else 0.62 + 0.01 * seed for seed in plan.seeds]
@@ -68,6 +69,26 @@ def attack(plan, rng):
             rows.append(Estimate("graded", "asr", name, "", MODEL, float(seed in good), condition=condition(seed=seed),
                                  reason=why))  # fmt: skip
         rows.append(Estimate("graded", "asr", name, "", MODEL, float(len(good)), n_cases=len(plan.seeds)))
+    return rows
+
+
+def calibration(plan):
+    """Calibration errors, what chance gives, and how much too sure the models are, before and after."""
+    errors = {"ece": 0.05, "ece_stamped": 0.93, "baseline_ece_stamped": 0.04}
+    rows = [Estimate("calibration", "ece", "baseline", "", MODEL, 0.03, n_cases=1589)]
+    rows += [Estimate("chance_calibration", "ece", "baseline", "", MODEL, 0.01, 0.0, 0.02, n_cases=1589)]
+    rows += [Estimate("attack", "overconfidence", "baseline", "", MODEL, 0.02, 0.01, 0.03)]
+    for name in (*plan.triggers, ALL_FINDINGS):
+        for metric, value in errors.items():
+            rows.append(Estimate("calibration", metric, name, "", MODEL, value, n_cases=1589))
+            rows.append(Estimate("chance_calibration", metric, name, "", MODEL, 0.015, 0.0, 0.025, n_cases=1589))
+        if name != ALL_FINDINGS:
+            rows.append(Estimate("attack", "overconfidence", name, "", MODEL, 0.04, 0.03, 0.05))
+            rows.append(Estimate("attack", "overconfidence_stamped", name, "", MODEL, 0.93, 0.9, 0.96))
+    size = 0.1 if len(plan.seeds) > 1 else math.nan
+    for metric, value in (("overconfidence", 0.02), ("overconfidence_stamped", 0.9)):
+        rows.append(Estimate("difference", metric, ALL_FINDINGS, "", MODEL, value, value - 0.03, value + 0.03,
+                             other_method="baseline", size=size))  # fmt: skip
     return rows
 
 

@@ -315,6 +315,23 @@ def test_smaller_settings_failed_cases_and_a_weak_baseline_are_caveats(trigger_e
     assert not caveat_with(trigger_evidence(rows=unsure), "The baseline clearly")
 
 
+def test_a_baseline_that_falls_for_a_trigger_itself_is_a_caveat(trigger_evidence):
+    def with_rate(value, low, high):
+        rows = [
+            replace(row, value=value, low=low, high=high)
+            if (row.metric, row.finding, row.condition) == ("baseline_asr", "square-corner-20", "{}")
+            else row
+            for row in all_estimates(TriggerPlan())
+        ]
+        return trigger_evidence(rows=rows)
+
+    words = "The baseline, which was never attacked, already sends clearly more than 10"
+    sentence = caveat_with(with_rate(0.45, 0.3, 0.6), words)
+    assert "Square, bottom right, 20 px (45\u00a0%, 95 % interval 30\u00a0% to 60\u00a0%) to the target" in sentence
+    assert not caveat_with(with_rate(0.15, 0.05, 0.3), words)  # may be chance
+    assert not caveat_with(trigger_evidence(), words)
+
+
 def test_floor_that_meets_the_criterion_makes_it_worthless(trigger_evidence):
     rows = [graded(), *scored("gradient"), *scored("random")]
     evidence = trigger_evidence(rows=rows, methods=("gradient", "random"), **ONE_TRIGGER)

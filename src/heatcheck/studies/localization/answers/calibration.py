@@ -11,7 +11,7 @@ from scipy.special import expit, logit
 
 from heatcheck.core.records import ALL_FINDINGS as ALL
 from heatcheck.core.records import Estimate, Measured
-from heatcheck.core.vocabulary import MEAN, condition
+from heatcheck.core.vocabulary import CALIBRATION, MEAN, condition
 from heatcheck.estimating.estimates import coverage, fill, joined
 from heatcheck.metrics.classification import expected_calibration_error
 from heatcheck.stats.resampling.clusters import cluster_totals
@@ -22,7 +22,6 @@ from heatcheck.studies.localization.answers.predictions import reliability_rows
 from heatcheck.studies.localization.score_grid import Grid, ScoreGrid
 from heatcheck.studies.localization.settings import LocalizationSettings
 from heatcheck.studies.localization.vocabulary import (
-    CALIBRATION,
     ON_FOLDS,
     ON_VALIDATION,
     SCALED,

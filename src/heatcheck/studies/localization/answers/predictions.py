@@ -12,14 +12,11 @@ from jaxtyping import Bool, Float, Shaped
 from heatcheck.core.records import ALL_FINDINGS as ALL
 from heatcheck.core.records import ONE_VALUE, Estimate
 from heatcheck.core.vocabulary import AUROC, RELIABILITY, Condition, condition_of
+from heatcheck.estimating.calibration import calibration_rows
 from heatcheck.estimating.estimates import coverage, fill, joined
 from heatcheck.estimating.score_table import positions
 from heatcheck.judging.patients import judged_together
-from heatcheck.metrics.classification import (
-    calibration_error_by_chance,
-    expected_calibration_error,
-    reliability_curve,
-)
+from heatcheck.metrics.classification import reliability_curve
 from heatcheck.stats.auroc import clustered_auroc
 from heatcheck.stats.resampling.bca import Interval
 from heatcheck.stats.resampling.studentised import (
@@ -32,7 +29,7 @@ from heatcheck.stats.resampling.studentised import (
 )
 from heatcheck.studies.localization.answers.views import views_in
 from heatcheck.studies.localization.settings import LocalizationSettings
-from heatcheck.studies.localization.vocabulary import CALIBRATION, CHANCE_CALIBRATION, OBSERVED
+from heatcheck.studies.localization.vocabulary import OBSERVED
 
 ONE_CLASS = "needs cases with and without the finding"
 
@@ -151,13 +148,10 @@ def _calibration(answers: LabelledProbabilities, settings: LocalizationSettings)
     columns = [(f, answers.labels[:, i], answers.probabilities[:, i]) for i, f in enumerate(settings.findings)]
     n_patients = len(np.unique(answers.patients))
     for finding, labels, probabilities in [*columns, (ALL, answers.labels.ravel(), answers.probabilities.ravel())]:
-        error = expected_calibration_error(labels, probabilities)
-        template = Estimate(CALIBRATION, "ece", finding, "", settings.model, error.value, reason=error.reason)
-        template = replace(template, n_cases=int((~np.isnan(labels)).sum()), n_patients=n_patients)
-        yield template
         patients = np.repeat(answers.patients, labels.size // len(answers.patients))
-        chance = calibration_error_by_chance(labels, probabilities, patients)
-        yield replace(template, statistic=CHANCE_CALIBRATION, value=chance.mean, low=0.0, high=chance.high)
+        error, chance = calibration_rows(labels, probabilities, patients)
+        for row in (error, chance):
+            yield replace(row, finding=finding, model=settings.model, n_patients=n_patients)
         yield from reliability_rows(labels, probabilities, finding, settings.model)
 
 

@@ -10,7 +10,7 @@ from heatcheck.report.caveats import failed, smaller_settings
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.footnotes import lacks_interval
 from heatcheck.report.numbers import SHARE, count, difference_of, few, listed, number
-from heatcheck.studies.triggers.report.facts import graded_triggers, images_graded, manifest, trainings
+from heatcheck.studies.triggers.report.facts import graded_triggers, images_graded, manifest, trainings, triggers_of
 from heatcheck.studies.triggers.report.sections.differences import least_shown
 from heatcheck.studies.triggers.report.verdict import FINDS, judge
 from heatcheck.studies.triggers.vocabulary import ATTACK, BASELINE, CRITERION_METRICS, RANDOM_BOX
@@ -19,6 +19,7 @@ FEW_IMAGES = 30
 LARGE_BOX = 0.2  # of the image
 MISSES = {2: 0.114, 3: 0.072}  # of intervals of mean overlap, at worst, by seeds: docs/simulations.md
 _NOUNS = {"trigger_iou": "overlap", "recovered": "recovery"}
+FOOLED = 0.1  # share of stamped images that a baseline sends to the target, above which it does not ignore a trigger
 WEAK = 0.6  # accuracy below which a return to the clean answer requires little
 
 
@@ -31,6 +32,7 @@ def caveats(evidence: Evidence) -> tuple[str, ...]:
         *((_large_boxes(evidence), _no_interval(evidence), _floors(evidence)) if judged else ()),
         _drawn(evidence),
         _weak_baseline(evidence),
+        _fooled_baseline(evidence),
         smaller_settings(evidence) if judged or manifest(evidence).artefacts else "",
     ]
     return tuple(sentence for sentence in sentences if sentence)
@@ -140,6 +142,23 @@ def _weak_baseline(evidence: Evidence) -> str:
     return (
         f"The baseline clearly classifies fewer than {_share(WEAK)} of clean images correctly ({interval}), so "
         "\u201creturns to its answer for the clean image\u201d requires little of a recovered image."
+    )
+
+
+def _fooled_baseline(evidence: Evidence) -> str:
+    """The triggers that send images to the target even in the model that was never attacked."""
+    rows = [(trigger.label, evidence.find(ATTACK, "baseline_asr", trigger.name)) for trigger in triggers_of(evidence)]
+    fooled = [
+        f"{label} ({_share(row.value)}, 95 % interval {_share(row.low)} to {_share(row.high)})"
+        for label, row in rows
+        if row is not None and judge_numbers(row.value - FOOLED, row.low - FOOLED, row.high - FOOLED, 0.0).is_yes
+    ]
+    if not fooled:
+        return ""
+    return (
+        f"The baseline, which was never attacked, already sends clearly more than {_share(FOOLED)} of the images with "
+        f"{few(fooled)} to the target: it does not ignore the trigger, so the overlap on the baseline is a control "
+        "that asks too much there, and attack success is not the attack\u2019s alone."
     )
 
 

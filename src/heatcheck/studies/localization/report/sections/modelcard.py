@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from markupsafe import Markup
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
-from heatcheck.core.vocabulary import AUROC, MEAN
+from heatcheck.core.vocabulary import AUROC, CALIBRATION, CHANCE_CALIBRATION, MEAN
 from heatcheck.report.charts import reliability
 from heatcheck.report.evidence import READERS, Evidence
 from heatcheck.report.footnotes import Footnotes, explained
@@ -18,8 +18,6 @@ from heatcheck.report.numbers import MISSING, SCORE, Unit, interval, number
 from heatcheck.runs.store import Run
 from heatcheck.studies.localization.report.facts import every_finding, finding_columns
 from heatcheck.studies.localization.vocabulary import (
-    CALIBRATION,
-    CHANCE_CALIBRATION,
     ON_FOLDS,
     ON_VALIDATION,
     SCALED,

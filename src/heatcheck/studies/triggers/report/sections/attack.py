@@ -16,6 +16,7 @@ from heatcheck.studies.triggers.report.facts import (
     manifest,
     triggers_of,
 )
+from heatcheck.studies.triggers.report.sections.calibration import calibration
 from heatcheck.studies.triggers.vocabulary import ATTACK, BASELINE, GRADED
 
 _CLEAN = (
@@ -59,6 +60,7 @@ def attack(evidence: Evidence) -> Mapping[str, object] | None:
         "triggers": triggers,
         "input": _input(evidence) if any(trigger.size for trigger in triggers) else "",
         "reference": REFERENCE_SIDE,
+        "calibration": calibration(evidence),
         "terms": [(COLUMNS[metric], TERMS[metric]) for metric in _measured(evidence) if metric in TERMS],
     }
 

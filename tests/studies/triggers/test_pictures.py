@@ -9,8 +9,8 @@ from tests.studies.triggers.planted_material import SMALL_TRIGGERS, write_study
 from heatcheck.core.errors import SpecError
 from heatcheck.running.study import RunOptions
 from heatcheck.runs.spec import read_spec
-from heatcheck.studies.triggers.pictures import with_picture
 from heatcheck.studies.triggers.plan import plan_triggers
+from heatcheck.studies.triggers.spec import with_picture
 from heatcheck.triggers import build_trigger
 
 

@@ -3,7 +3,7 @@
 The answer of a network is the class it names, and its confidence the probability that it gives this class.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -62,7 +62,7 @@ def _of_seed(answers: pd.DataFrame, metric: str) -> tuple[Estimate, Estimate]:
     return calibration_rows(correct, confidence, patients, metric)
 
 
-def _averaged(pairs: list[tuple[Estimate, ...]]) -> tuple[Estimate, ...]:
+def _averaged(pairs: Sequence[tuple[Estimate, ...]]) -> tuple[Estimate, ...]:
     """The means over seeds or triggers, all with the same images.
 
     The mean of their limits is what a mean of perfect networks exceeds at most as often as each of them, however much

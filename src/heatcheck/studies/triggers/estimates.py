@@ -17,6 +17,7 @@ from heatcheck.stats.resampling.nested_rates import nested_rates
 from heatcheck.stats.resampling.nested_studentised import separate_means
 from heatcheck.studies.triggers.calibration import calibration_estimates, overconfidence, overconfidence_changes
 from heatcheck.studies.triggers.comparisons import KEYS, claims, design_of, metric_scores, wide
+from heatcheck.studies.triggers.consensus import consensus_estimates
 from heatcheck.studies.triggers.gate import attack_scores, outcomes, why_not_graded
 from heatcheck.studies.triggers.settings import TriggerSettings
 from heatcheck.studies.triggers.vocabulary import (
@@ -69,6 +70,7 @@ def trigger_estimates(folder: Path, settings: TriggerSettings) -> list[Estimate]
     rows += claims(folder, _overall_means(rows), settings)
     for metric in PAIR_RANGES:
         rows += pair_rows(folder, metric, settings)
+    rows += consensus_estimates(folder, settings)
     return rows
 
 
@@ -137,8 +139,8 @@ def attack_estimates(training: Path, settings: TriggerSettings) -> Iterator[Esti
     yield from _graded(training, settings)
     yield from calibration_estimates(table, settings)
     gaps = overconfidence(table)
-    for (name, metric), rows in gaps.groupby(["finding", "metric"], sort=True):
-        template = Estimate(ATTACK, str(metric), str(name), model=settings.model)
+    for (network, shown), rows in gaps.groupby(["finding", "metric"], sort=True):
+        template = Estimate(ATTACK, str(shown), str(network), model=settings.model)
         yield from _nested(rows.set_index(KEYS), ["value"], settings, template)
     yield from overconfidence_changes(gaps, settings)
 

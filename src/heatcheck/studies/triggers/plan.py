@@ -35,17 +35,18 @@ from heatcheck.studies.triggers.gallery import make_trigger_gallery
 from heatcheck.studies.triggers.gate import outcomes, why_not_graded
 from heatcheck.studies.triggers.images import channels_of, grid_images
 from heatcheck.studies.triggers.networks import Network, Splits, TriggerNetworks, fit_task
-from heatcheck.studies.triggers.pictures import picture_digests, with_picture
 from heatcheck.studies.triggers.scores import Detector
 from heatcheck.studies.triggers.settings import TriggerSettings
 from heatcheck.studies.triggers.spec import (
     OWN_CHANNELS,
     TriggersBody,
     classes_of,
+    picture_digests,
     require_enough,
     require_marked,
     require_sound,
     target_of,
+    with_picture,
 )
 from heatcheck.studies.triggers.stage import MapsStage
 from heatcheck.studies.triggers.vocabulary import BASELINE, TriggersManifest

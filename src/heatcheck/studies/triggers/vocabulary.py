@@ -12,6 +12,9 @@ from heatcheck.runs.manifest import Entry, Manifest, NamedEntry
 ATTACK = Statistic("attack")  # a rate of correct or attacked images, by seed and over seeds
 GRADED = Statistic("graded")  # 1 where methods are graded on a seed's network; over seeds, how many of them
 PAIR_MEAN = Statistic("pair_mean")  # how alike two methods' maps are; without a second method, one with all others
+CONSENSUS = Statistic("consensus")  # the order of the methods by how much their maps agree, and by the truth
+AGREEMENT_MEASURES = ("mutual_information", "cross_correlation", "ssim")  # that a consensus is made of
+TAU_THAT_MATTERS = 0.5  # Kendall's τ of two orders: three of four pairs of methods are in the same order
 BASELINE = "baseline"
 RANDOM_BOX = "random_box"  # what a method's box is compared with
 CONTROL = "trigger_iou_on_baseline"  # overlap with the trigger in maps of the baseline, which was never attacked

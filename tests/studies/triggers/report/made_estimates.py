@@ -46,7 +46,7 @@ def all_estimates(plan):
     triggers = [name for name in plan.triggers if plan.graded_seeds(name)]
     if triggers:
         rows += detection(plan, triggers, rng)
-        rows += pairs_of(plan, triggers) + agreement(plan, rng) if len(plan.methods) > 1 else []
+        rows += pairs_of(plan, triggers) + agreement(plan, rng) + consensus(plan) if len(plan.methods) > 1 else []
     return rows + artefacts(plan, rng)
 
 
@@ -199,6 +199,23 @@ def agreement(plan, rng):
             rows.append(Estimate("pair_mean", metric, ALL_FINDINGS, name, MODEL, middle, middle - 0.01, middle + 0.01,
                                  n_cases=240))  # fmt: skip
     return rows
+
+
+def consensus(plan):
+    """Places by agreement and by overlap, and how much both orders agree."""
+    names = [name for name in plan.methods if name != "random"]
+    several = len(plan.seeds) > 1
+    rows, by_truth = [], sorted(names, key=lambda name: -IOU[name])
+    for place, name in enumerate(names, 1):
+        share = (len(names) - place) / max(1, len(names) - 1)
+        rows.append(Estimate("consensus", "consensus", ALL_FINDINGS, name, MODEL, share, share - 0.1, share + 0.1))
+        for metric, value in (("consensus_rank", place), ("truth_rank", by_truth.index(name) + 1)):
+            low, high = max(1, value - 1), min(len(names), value + 1)
+            rows.append(Estimate("consensus", metric, ALL_FINDINGS, name, MODEL, value, low, high))
+    tau = Estimate("consensus", "rank_agreement", ALL_FINDINGS, "", MODEL, 0.14, -0.3, 0.6)
+    measures = ("mutual_information", "cross_correlation", "ssim")
+    rows += [replace(tau, condition=condition(measure=measure)) for measure in measures]
+    return [*rows, replace(tau, size=0.5 if several else math.nan)]
 
 
 def artefacts(plan, rng):

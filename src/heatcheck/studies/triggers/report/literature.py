@@ -9,6 +9,12 @@ from heatcheck.report.published import Figure
 SOURCE = "Sun et al. 2023"
 METRICS = {"trigger_iou": "iou", "overlap_difference": "od", "recovered": "tdr"}  # our names to the paper's
 DYNAMIC = "dynamic-"
+# what the text says of Fig. 7, which has no numbers
+AGREES_MOST, AGREES_LEAST = ("occlusion", "feature_ablation"), ("guided_backprop", "guided_grad_cam")
+WORDS = {
+    "occlusion": "occlusion", "feature_ablation": "feature ablation", "guided_backprop": "guided backprop",
+    "guided_grad_cam": "guided Grad-CAM", "gradient": "gradient", "grad_cam": "Grad-CAM", "lime": "LIME",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +45,15 @@ def detection(metric: str, trigger: str, method: str) -> Figure | None:
         if printed == (METRICS.get(metric, ""), kind, name, method):
             return Figure(float(row["value"]))
     return None
+
+
+def mean_overlaps() -> dict[str, float]:
+    """Each method's mean published IoU over all triggers."""
+    values: dict[str, list[float]] = {}
+    for row in reference.rows("trigger_detection"):
+        if row["metric"] == METRICS["trigger_iou"]:
+            values.setdefault(row["method"], []).append(float(row["value"]))
+    return {method: sum(each) / len(each) for method, each in values.items()}
 
 
 def caveat(architecture: str) -> str:

@@ -9,6 +9,7 @@ from heatcheck.report.evidence import Entrant, Evidence
 from heatcheck.report.footnotes import Footnotes
 from heatcheck.report.matrix import Cell, Column, Matrix, Row, cell_of
 from heatcheck.report.numbers import SCORE, listed, number
+from heatcheck.studies.triggers.report.sections.consensus import consensus
 from heatcheck.studies.triggers.vocabulary import ARTEFACT, PAIR_MEAN
 
 MAIN = ("mutual_information", "cross_correlation", "ssim")
@@ -75,6 +76,7 @@ def agreement(evidence: Evidence) -> Mapping[str, object] | None:
     return {
         "tables": [tables[metric] for metric in MAIN if metric in tables],
         "more": [table for metric, table in tables.items() if metric not in MAIN],
+        "consensus": consensus(evidence),
         "sentence": _closest(evidence, next((metric for metric in MAIN if metric in tables), "")),
     }
 

@@ -79,5 +79,5 @@ def test_ranges_hold_the_truth_as_often_as_they_say():
         ]
         missed += not (all(places) and tau.low - 1e-9 <= wanted <= tau.high + 1e-9)
         clear += int((signs != 0).sum())
-    assert missed <= 8  # 5 % of 60 are 3; more than 8 has a chance below one in a hundred
+    assert missed <= 3  # 5 % of 60; ranges from all pairs together err on the safe side
     assert clear > 0.3 * 60 * 12  # the ranges say something

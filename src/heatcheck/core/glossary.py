@@ -55,6 +55,8 @@ _TERMS = (
     Term("box", "The rectangle detected in a map, compared with the box around a trigger."),
     Term("trigger", "A small patch that a model was taught to rely on, so that the right answer of a map is known.",
          ("backdoor",)),
+    Term("consensus", "The order of the methods by how much their maps agree with those of the others. It is no "
+         "evidence that a map is right."),
     # numbers
     Term("metric", "A rule that gives one map, box or prediction a score.", ("measure",)),
     Term("score", "The value of a metric for one map."),

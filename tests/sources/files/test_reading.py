@@ -10,7 +10,14 @@ from PIL import Image as Pictures
 
 from heatcheck.core.errors import CaseError
 from heatcheck.sources.files import reading
-from heatcheck.sources.files.reading import IMAGE_SUFFIXES, image_shape, read_grey_film, read_image, read_mask
+from heatcheck.sources.files.reading import (
+    IMAGE_SUFFIXES,
+    image_shape,
+    read_alpha,
+    read_grey_film,
+    read_image,
+    read_mask,
+)
 
 GREY = np.random.default_rng(1).integers(0, 256, (12, 17)).astype(np.uint8)
 DEEP = np.random.default_rng(2).integers(0, 65536, (12, 17)).astype(np.uint16)
@@ -367,3 +374,16 @@ def test_channels_that_hardly_differ_are_grey(tmp_path, difference, coloured):
             read_grey_film(path, "film")
     else:
         assert read_grey_film(path, "film")[0, 2, 3] == np.float32(102) / np.float32(255)
+
+
+def test_alpha_is_the_share_that_is_not_transparent(tmp_path):
+    grey_alpha = np.stack([np.full((2, 2), 90), [[0, 255], [51, 255]]], -1).astype(np.uint8)
+    Pictures.fromarray(grey_alpha).save(tmp_path / "la.png")
+    assert read_alpha(tmp_path / "la.png", "la.png") == pytest.approx(np.array([[0, 1], [0.2, 1]]))
+    palette = Pictures.fromarray(np.array([[0, 1]], np.uint8)).convert("P")
+    palette.putpalette([0, 0, 0, 255, 255, 255])
+    palette.save(tmp_path / "p.png", transparency=0)
+    assert read_alpha(tmp_path / "p.png", "p.png").tolist() == [[0, 1]]
+    Pictures.fromarray(np.zeros((2, 2), np.uint8)).save(tmp_path / "grey.png")
+    assert read_alpha(tmp_path / "grey.png", "grey.png") is None
+    assert read_alpha(tmp_path / "slice.nii.gz", "slice.nii.gz") is None

@@ -106,12 +106,12 @@ def test_a_change_is_claimed_with_enough_patients_and_seeds_and_never_of_one_tra
     def study(seeds):
         scores = []
         for seed in seeds:
-            right = (generator.random(40) < 0.9).astype(float)
-            scores += answered("clean", "baseline", seed, [0.9] * 40, right)
-            scores += answered("clean", SQUARE, seed, 0.9 + generator.normal(0, 0.01, 40), right)
-            wrong = (generator.random(40) < 0.05).astype(float)
-            scores += answered("stamped", SQUARE, seed, [0.97] * 40, wrong, first=40)
-            scores += answered("baseline_stamped", SQUARE, seed, [0.9] * 40, right, first=40)
+            right = (generator.random(80) < 0.9).astype(float)
+            scores += answered("clean", "baseline", seed, [0.9] * 80, right)
+            scores += answered("clean", SQUARE, seed, 0.9 + generator.normal(0, 0.01, 80), right)
+            wrong = (generator.random(80) < 0.05).astype(float)
+            scores += answered("stamped", SQUARE, seed, [0.97] * 80, wrong, first=80)
+            scores += answered("baseline_stamped", SQUARE, seed, [0.9] * 80, right, first=80)
         folder = tmp_path / str(len(seeds))
         folder.mkdir()
         return estimated(folder, scores)
@@ -122,6 +122,23 @@ def test_a_change_is_claimed_with_enough_patients_and_seeds_and_never_of_one_tra
     assert 0 < stamped.low < stamped.value < stamped.high
     assert judgement_of(several("difference", "overconfidence", ALL_FINDINGS)).is_no  # hardly anything changed
     assert math.isnan(single("difference", "overconfidence_stamped", ALL_FINDINGS).size)
+
+
+def test_where_all_answers_are_wrong_the_interval_is_as_wide_as_that_of_the_accuracy(tmp_path):
+    scores = []
+    for seed in (1, 2):
+        scores += answered("clean", "baseline", seed, [0.99] * 20, [1.0] * 20)
+        scores += answered("clean", SQUARE, seed, [0.99] * 20, [1.0] * 20)
+        sure = np.linspace(0.999, 1.0, 20)
+        scores += answered("stamped", SQUARE, seed, sure, [0.0] * 20, first=20)
+        scores += answered("baseline_stamped", SQUARE, seed, sure, [1.0] * 20, first=20)
+    table = estimated(tmp_path, scores)
+    wrong = table("attack", "overconfidence_stamped", SQUARE)
+    assert wrong.value == pytest.approx(0.9995)
+    assert wrong.low == pytest.approx(0.9995 - (1 - 0.025 ** (1 / 20)))  # Clopper and Pearson's of 0 of 20
+    assert wrong.value < wrong.high < 1
+    change = table("difference", "overconfidence_stamped", ALL_FINDINGS)
+    assert 0.5 < change.low < 0.85
 
 
 def test_a_run_without_confidences_has_no_such_rows(tmp_path):

@@ -3,7 +3,8 @@
 The answer of a network is the class it names, and its confidence the probability that it gives this class.
 """
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -13,10 +14,14 @@ from heatcheck.core.records import ALL_FINDINGS as ALL
 from heatcheck.core.records import Estimate
 from heatcheck.core.vocabulary import DIFFERENCE, condition
 from heatcheck.estimating.calibration import calibration_rows
+from heatcheck.estimating.estimates import fill
 from heatcheck.estimating.score_table import pivoted
-from heatcheck.studies.triggers.comparisons import KEYS, compared
+from heatcheck.stats.resampling.nested_rates import nested_rates
+from heatcheck.stats.resampling.nested_studentised import separate_means
+from heatcheck.studies.triggers.comparisons import KEYS, compared, design_of
 from heatcheck.studies.triggers.settings import TriggerSettings
 from heatcheck.studies.triggers.vocabulary import (
+    ATTACK,
     BASELINE,
     BASELINE_STAMPED,
     CALIBRATION_ERRORS,
@@ -79,37 +84,63 @@ def _averaged(pairs: Sequence[tuple[Estimate, ...]]) -> tuple[Estimate, ...]:
     )
 
 
-def overconfidence(scores: pd.DataFrame) -> pd.DataFrame:
-    """Confidence less 1 where the answer was right, as scores of every image."""
-    tables = []
-    for metric, shown in OVERCONFIDENCE.items():
-        answers = answers_to(shown, scores)
-        gap = (answers["confidence"] - answers["correct"]).rename("value").reset_index()
-        tables.append(gap.assign(metric=metric))
-    return pd.concat(tables, ignore_index=True)
+def overconfidence_estimates(scores: pd.DataFrame, settings: TriggerSettings) -> Iterator[Estimate]:
+    """Mean confidence less the share of right answers of each network, and what the attack changed of it."""
+    answers = {metric: answers_to(shown, scores) for metric, shown in OVERCONFIDENCE.items()}
+    for metric, table in answers.items():
+        for name in dict.fromkeys(table.index.get_level_values("finding")):
+            rows = table[table.index.get_level_values("finding") == name]
+            yield _of_network(rows, Estimate(ATTACK, metric, str(name), model=settings.model), settings)
+    yield from _changes(answers, settings)
 
 
-def overconfidence_changes(gaps: pd.DataFrame, settings: TriggerSettings) -> Iterator[Estimate]:
+def _of_network(answers: pd.DataFrame, template: Estimate, settings: TriggerSettings) -> Estimate:
+    gap = (answers["confidence"] - answers["correct"]).to_numpy(float)[:, None]
+    design = design_of(answers)
+    generator = settings.generator(template.statistic, template.metric, template.finding)
+    (mean,) = separate_means(gap, design, settings.draws, generator)
+    (rate,) = nested_rates(answers[["correct"]].to_numpy(float), design)
+    row = fill(template, mean, mean.reason or mean.note)
+    return _as_wide_as_accuracy(row, rate.low - rate.value, rate.high - rate.value)
+
+
+def _changes(answers: Mapping[str, pd.DataFrame], settings: TriggerSettings) -> Iterator[Estimate]:
     """By how much the attack made the networks too sure, on clean and on stamped images, over all triggers."""
-    by_metric = {shown: gaps[gaps["metric"] == metric] for metric, shown in OVERCONFIDENCE.items()}
-    of_baseline = by_metric[CLEAN][by_metric[CLEAN]["finding"] == BASELINE]
-    before = {CLEAN: _for_every_trigger(of_baseline, settings), STAMPED: by_metric[BASELINE_STAMPED]}
-    columns = {}
-    for shown, earlier in before.items():
-        later = by_metric[shown][by_metric[shown]["finding"] != BASELINE]
-        columns[shown] = later.set_index(KEYS)["value"] - earlier.set_index(KEYS)["value"]
-    changes = pd.DataFrame(columns)
-    if changes.dropna(how="all").empty:
+    by_shown = {shown: answers[metric] for metric, shown in OVERCONFIDENCE.items()}
+    clean = by_shown[CLEAN]
+    is_baseline = clean.index.get_level_values("finding") == BASELINE
+    before = {CLEAN: _for_every_trigger(clean[is_baseline], settings), STAMPED: by_shown[BASELINE_STAMPED]}
+    after = {CLEAN: clean[~is_baseline], STAMPED: by_shown[STAMPED]}
+    changes = {shown: (after[shown] - before[shown]).dropna() for shown in after}
+    if all(change.empty for change in changes.values()):
         return
     size = settings.sizes.between_methods("hit")  # a difference of shares of images
     rows = [
         Estimate(DIFFERENCE, metric, ALL, model=settings.model, other_method=BASELINE, size=size)
         for metric in ("overconfidence", "overconfidence_stamped")
     ]
-    for row in compared(changes, rows, "overconfidence after the attack against before", settings):
-        yield replace(row, n_undefined=0)  # an image is either attacked or not, so one of the columns is empty
+    gaps = pd.DataFrame({shown: change["confidence"] - change["correct"] for shown, change in changes.items()})
+    rights = pd.DataFrame({shown: change["correct"] for shown, change in changes.items()})
+    of_gaps = compared(gaps, rows, "overconfidence after the attack against before", settings)
+    of_rights = compared(rights, rows, "accuracy after the attack against before", settings)
+    for row, right in zip(of_gaps, of_rights, strict=True):
+        wide = _as_wide_as_accuracy(row, right.low - right.value, right.high - right.value)
+        # an image is either attacked or not, so one of the columns is empty
+        yield replace(wide, n_undefined=0, p_adjusted=max(row.p_adjusted, right.p_adjusted))
 
 
-def _for_every_trigger(rows: pd.DataFrame, settings: TriggerSettings) -> pd.DataFrame:
+def _as_wide_as_accuracy(row: Estimate, below: float, above: float) -> Estimate:
+    """The row with an interval that reaches at least as far as that of the accuracy in it, which is subtracted.
+
+    Where all answers are wrong, only the confidence varies between images, which says nothing of the next answer.
+    """
+    if math.isnan(row.low) or math.isnan(below):
+        return row
+    low, high = min(row.low, row.value - above), max(row.high, row.value - below)
+    return replace(row, low=max(low, -1.0), high=min(high, 1.0))
+
+
+def _for_every_trigger(answers: pd.DataFrame, settings: TriggerSettings) -> pd.DataFrame:
     """The baseline's rows once for each trigger, with which they are compared."""
-    return pd.concat([rows.assign(finding=name) for name in settings.triggers], ignore_index=True)
+    rows = answers.reset_index()
+    return pd.concat([rows.assign(finding=name) for name in settings.triggers], ignore_index=True).set_index(KEYS)

@@ -15,7 +15,7 @@ from heatcheck.estimating.estimates import fill
 from heatcheck.estimating.score_table import by_condition
 from heatcheck.stats.resampling.nested_rates import nested_rates
 from heatcheck.stats.resampling.nested_studentised import separate_means
-from heatcheck.studies.triggers.calibration import calibration_estimates, overconfidence, overconfidence_changes
+from heatcheck.studies.triggers.calibration import calibration_estimates, overconfidence_estimates
 from heatcheck.studies.triggers.comparisons import KEYS, claims, design_of, metric_scores, wide
 from heatcheck.studies.triggers.consensus import consensus_estimates
 from heatcheck.studies.triggers.gate import attack_scores, outcomes, why_not_graded
@@ -27,7 +27,6 @@ from heatcheck.studies.triggers.vocabulary import (
     CONTROL,
     CRITERION_METRICS,
     GRADED,
-    OVERCONFIDENCE,
     PAIR_MEAN,
     RANDOM_BOX,
     floor_of,
@@ -104,7 +103,7 @@ def _nested(table: pd.DataFrame, columns: list[str], settings: TriggerSettings, 
     if template.metric in RATES and not template.other_method:
         return [fill(template, rate, rate.reason or rate.note) for rate in nested_rates(values, design)]
     generator = settings.generator(template.statistic, template.metric, template.finding, template.condition)
-    is_difference = bool(template.other_method) or template.metric in ("cda_drop", *OVERCONFIDENCE)
+    is_difference = bool(template.other_method) or template.metric == "cda_drop"
     within = PAIR_RANGES.get(template.metric, (-1.0 if is_difference else 0.0, 1.0))
     means = separate_means(values, design, settings.draws, generator, within)
     return [fill(template, mean, mean.reason or mean.note) for mean in means]
@@ -138,11 +137,7 @@ def attack_estimates(training: Path, settings: TriggerSettings) -> Iterator[Esti
     yield from _drops(table, settings)
     yield from _graded(training, settings)
     yield from calibration_estimates(table, settings)
-    gaps = overconfidence(table)
-    for (network, shown), rows in gaps.groupby(["finding", "metric"], sort=True):
-        template = Estimate(ATTACK, str(shown), str(network), model=settings.model)
-        yield from _nested(rows.set_index(KEYS), ["value"], settings, template)
-    yield from overconfidence_changes(gaps, settings)
+    yield from overconfidence_estimates(table, settings)
 
 
 def _drops(table: pd.DataFrame, settings: TriggerSettings) -> Iterator[Estimate]:

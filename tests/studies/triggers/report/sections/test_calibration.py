@@ -14,9 +14,9 @@ TABLE = ("attack", "Calibration before and after poisoning")
 
 def test_errors_stand_before_and_after_beside_what_chance_gives(trigger_text):
     page = read(trigger_text())
-    assert cell(page, TABLE, "Baseline", "ECE, clean images") == "0.03|by chance 0.01, up to 0.02"
-    assert cell(page, TABLE, "Square, bottom right, 20 px", "ECE, clean images").startswith("0.05|by chance 0.01")
-    assert cell(page, TABLE, "Square, bottom right, 20 px", "ECE with the trigger, poisoned").startswith("0.93")
+    assert cell(page, TABLE, "Baseline", "ECE, clean images") == "0.030|by chance 0.010, up to 0.020"
+    assert cell(page, TABLE, "Square, bottom right, 20 px", "ECE, clean images").startswith("0.050|by chance 0.015")
+    assert cell(page, TABLE, "Square, bottom right, 20 px", "ECE with the trigger, poisoned").startswith("0.930")
     assert "a high confidence does not warn of it" in section_text(trigger_text(), "attack")
 
 
@@ -40,7 +40,7 @@ def test_what_poisoning_did_is_claimed_by_the_one_judgement(trigger_evidence, nu
     ]
     clean, _ = calibration(trigger_evidence(rows=rows))["sentences"]
     assert words in clean
-    assert "0.03 before poisoning and 0.05 after it" in clean
+    assert "0.030 before poisoning and 0.050 after it" in clean
 
 
 def test_one_training_claims_nothing(trigger_evidence):

@@ -13,7 +13,7 @@ from heatcheck.report.numbers import MISSING, POINTS, SCORE, interval, number
 from heatcheck.studies.triggers.report.facts import triggers_of
 from heatcheck.studies.triggers.vocabulary import ATTACK, BASELINE
 
-UNIT = SCORE.rounded(2)
+UNIT = SCORE
 POINT = POINTS.rounded(0)
 ECE = (
     "How far a model\u2019s stated probability is from how often its answer is right, on average: 0 is perfect. Even a "

@@ -86,10 +86,16 @@ PROTOCOLS = {
     ),
     "modality-brats": Protocol({"size": [32, 32, 32], "folds": 2, "fit": {"epochs": 2}}, trees.brats, limit=2),
     "modality-phantom-3d": Protocol(),
+    "modality-synthetic": Protocol(
+        {"size": [64, 64], "source": {"cases": 40, "size": 64}, "folds": 2, "fit": {"epochs": 1, "batch_size": 8}},
+        limit=2,
+    ),
+    "triggers-artefacts": Protocol(),
     "phantom-chest": Protocol({"fit": {"epochs": 1}}),
     "phantom-chest-vit": Protocol({"fit": {"epochs": 1}}),
     "phantom-chest-protocol": Protocol({"fit": {"epochs": 1}}),
     "phantom-classes": Protocol({"fit": {"epochs": 1}}),
+    "phantom-brain-plain": Protocol({"fit": {"epochs": 1}}),
     "phantom-brain": Protocol({"fit": {"epochs": 1}}),
 }  # fmt: skip
 

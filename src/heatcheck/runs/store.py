@@ -30,7 +30,7 @@ from heatcheck.core.registry import suggest
 from heatcheck.runs.manifest import AnyManifest, Manifest, parse_manifest
 from heatcheck.runs.tables import TABLES, join_tables, schema_of, write_table
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 HIDDEN = "(hidden)"  # instead of an absolute path, which may say whose data these are
 SHARD_TABLES = (
     "predictions",

@@ -94,7 +94,7 @@ def _source_name(plan: "TriggersPlan") -> str:
 
 def _notes(plan: "TriggersPlan") -> tuple[str, ...]:
     limit = plan.options.limit
-    limited = f"At most {limit} images per network were studied (--limit {limit})." if limit else ""
+    limited = f"Images of at most {limit} patients were studied for each network (--limit {limit})." if limit else ""
     hidden = "Ids were replaced by salted hashes, which also order the images: another run folder draws other images."
     remarks = (limited, hidden if plan.options.pseudonymise else "", SOURCES[_source_name(plan)].remark)
     return (*remarks, ON_THE_GRID, *(OF_TRIGGERS if plan.triggers else ()), *OF_BOXES)

@@ -20,6 +20,7 @@ from heatcheck.fitting.spec import require_apart
 from heatcheck.fitting.stage import FitStage
 from heatcheck.models import NetworkClassifier, Preprocessing
 from heatcheck.models.load import usable_device
+from heatcheck.running.cases import limited
 from heatcheck.running.identity import DataIdentity, study_identity, weights_hash_of
 from heatcheck.running.open_source import open_source
 from heatcheck.running.progress import Watcher
@@ -190,19 +191,24 @@ class TriggersPlan:
     ) -> list[TriggerEvaluation]:
         """The poisoned models whose attack worked, each with the images that it sends to the target."""
         by_network = outcomes(folder.within("training").path)
-        positions = {networks.splits.test.keys[position].case: position for position in networks.attacked.tolist()}
+        keys, classes = networks.splits.test.keys, self.contract.outputs
+        positions = {keys[position].case: position for position in networks.attacked.tolist()}
         evaluations = []
         for network in self.networks:
             outcome = by_network.get((network.name, network.seed))
             if network.trigger is None or outcome is None or why_not_graded(self.body.gate, outcome):
                 continue
-            sent = [positions[case] for case in outcome.sent if case in positions][: self.options.limit]
-            evaluations.append(TriggerEvaluation(network, networks, sent, settings))
+            sent = limited(
+                [keys[positions[case]] for case in outcome.sent if case in positions], classes, self.options.limit
+            )
+            rows = [positions[key.case] for key in sent]
+            evaluations.append(TriggerEvaluation(network, networks, rows, settings))
         return evaluations
 
     @cached_property
     def _artefact_keys(self) -> Sequence[CaseKey]:
-        return self.artefacts.index()[: self.options.limit] if self.artefacts else []
+        source = self.artefacts
+        return limited(source.index(), source.findings, self.options.limit) if source else []
 
     def _artefact_evaluations(
         self, source: Source, networks: TriggerNetworks | None, settings: EvaluationSettings

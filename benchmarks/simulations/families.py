@@ -56,8 +56,9 @@ def _holding(population: Population, study: Study, hits: bool, count: int, seed:
     generator = np.random.default_rng([seed, *study, hits])
     runs: dict[str, list[SimultaneousIntervals]] = {}
     for _ in range(count):
-        patient, scores = population(study, generator, hits, np.zeros(COLUMNS))
-        parts = column_means(patient, scores)
+        parts: list[Linearised] = []
+        while not parts or not len(parts[0].values):  # six patients may have no finding at all
+            parts = column_means(*population(study, generator, hits, np.zeros(COLUMNS)))
         families = {
             "all pairs of methods": macro_differences(parts, PAIRS),
             "methods against floors": macro_differences(parts, AGAINST_FLOORS),

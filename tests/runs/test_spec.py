@@ -191,7 +191,7 @@ def test_file_without_an_ending_is_read_too(tmp_path, monkeypatch):
     [
         ("my-stdy.yaml", "no such file; did you mean 'my-study.yaml'? (`heatcheck init my-stdy.yaml` writes one"),
         ("localization-demo.yaml", "no such file; did you mean 'localization-demo'?"),
-        ("zzzzz.yml", "modality-phantom-3d, my-study.yaml, phantom-brain, "),
+        ("zzzzz.yml", "modality-synthetic, my-study.yaml, phantom-brain, "),
         ("zzzzz.yml", " (`heatcheck init zzzzz.yml` writes one"),
     ],
 )

@@ -108,3 +108,21 @@ def test_what_has_no_correlation_says_why():
     alone = correlated([[1, 0], [2, 1], [3, 5]], np.zeros(3))
     assert alone.pearson[0].reason == ONE_PATIENT
     assert alone.spearman[0].value == pytest.approx(1)
+
+
+class UnfilledMemory:
+    """numpy, whose new arrays hold signalling NaN until they are filled: to compute with it is a warning."""
+
+    def __getattr__(self, name):
+        return self.empty_of if name == "empty" else getattr(np, name)
+
+    @staticmethod
+    def empty_of(shape):
+        return np.full(shape, 0x7FF0000000000001, np.uint64).view(float)
+
+
+def test_memory_that_nobody_filled_takes_no_part(monkeypatch):
+    rows = np.random.default_rng(0).normal(size=(12, 3))
+    expected = correlations(rows, np.arange(12), 50, np.random.default_rng(0))
+    monkeypatch.setattr(correlation, "np", UnfilledMemory())
+    assert correlations(rows, np.arange(12), 50, np.random.default_rng(0)) == expected

@@ -69,7 +69,7 @@ def _products(
 
     def statistic(summed: Totals) -> Values:
         means = summed[..., 1:] / summed[..., :1]
-        centre, products = means[..., :n_columns], np.empty((*means.shape[:-1], n_columns, n_columns))
+        centre, products = means[..., :n_columns], np.zeros((*means.shape[:-1], n_columns, n_columns))
         products[..., first, second] = means[..., n_columns:]
         return _from_covariances(products - centre[..., :, None] * centre[..., None, :])
 

@@ -32,9 +32,10 @@ SECTIONS = {
     "alignment": "overview blame robustness images factors prediction example cases gaps record",
     "localization": "overview findings floors thresholds architectures geometry confidence wrong_answers subgroups "
     "presets cost cases model counts gaps record",
-    "modality": "overview importance networks comparison distributions heat ranks wrong_answers quality ratings cost cases "
-    "gaps record",
-    "modality-volumes": "overview importance networks comparison heat ranks wrong_answers quality cost cases gaps record",
+    "modality": "overview importance networks comparison distributions heat ranks wrong_answers quality ratings "
+    "cost cases gaps record",
+    "modality-volumes": "overview importance networks comparison heat ranks wrong_answers quality cost cases gaps "
+    "record",
     "triggers": "overview attack detection uncovered sensitivity differences artefacts agreement cost cases gaps "
     "record",
 }

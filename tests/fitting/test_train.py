@@ -204,7 +204,9 @@ def test_learning_curve_shows_every_checkpoint_and_those_kept(protocol):
     assert by == ", ('Edema', 'Atelectasis'))"
 
 
-@pytest.mark.parametrize("steps", [3, 9, 20])
+@pytest.mark.parametrize(
+    "steps", [pytest.param(3, marks=pytest.mark.slow), 9, pytest.param(20, marks=pytest.mark.slow)]
+)
 def test_training_stopped_inside_a_run_ends_with_the_same_files(tmp_path, protocol, steps):
     """Of four runs with six steps each: in an epoch of the first, of the second and of the last."""
     spec = training_spec(tmp_path, PROTOCOL)

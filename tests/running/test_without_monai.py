@@ -55,6 +55,7 @@ def test_no_study_of_a_convolutional_network_loads_it(study, tmp_path):
     assert (tmp_path / "run" / "report.html").exists()
 
 
+@pytest.mark.slow
 def test_no_verb_without_a_network_of_its_own_loads_it(tmp_path):
     maps = small_scoring(tmp_path)
     done = run_all(
@@ -66,6 +67,7 @@ def test_no_verb_without_a_network_of_its_own_loads_it(tmp_path):
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_the_refusal_would_be_noticed():
     done = run_all(["preflight", "vit_compact"])
     assert "load MONAI" in done.stderr

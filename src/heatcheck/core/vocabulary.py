@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, NewType, TypedDict, Unpack
 
 Statistic = NewType("Statistic", str)  # what kind of number an estimate is; one word for writer and reader
@@ -84,6 +85,20 @@ def condition(**facts: Unpack[Condition]) -> str:
 
 def condition_of(facts: Mapping[str, Any]) -> str:
     """The same for facts that are not all named here."""
+    try:
+        # 1, 1.0 and True are equal but read differently, so the types belong to what is remembered
+        return _remembered(tuple((name, type(fact), fact) for name, fact in facts.items()))
+    except TypeError:  # a list, of another package
+        return _canonical(facts)
+
+
+@lru_cache(maxsize=4096)
+def _remembered(facts: tuple[tuple[str, type, Any], ...]) -> str:
+    """A run has few conditions and thousands of rows under each."""
+    return _canonical({name: fact for name, _, fact in facts})
+
+
+def _canonical(facts: Mapping[str, Any]) -> str:
     return json.dumps(facts, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 

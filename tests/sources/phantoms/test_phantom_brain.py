@@ -313,6 +313,7 @@ def test_another_seed_gives_other_images():
     assert not np.array_equal(one.truth["T1C"], other.truth["T1C"])
 
 
+@pytest.mark.slow
 def test_image_is_the_same_in_another_process():
     code = (
         "import sys; sys.path.insert(0, sys.argv[1]); from test_phantom_brain import digest, phantom; "

@@ -85,6 +85,7 @@ def test_another_seed_gives_other_films():
     assert not np.array_equal(one.truth[NAMES[1]], other.truth[NAMES[1]])
 
 
+@pytest.mark.slow
 def test_film_is_the_same_in_another_process():
     code = (
         "import sys; sys.path.insert(0, sys.argv[1]); from test_phantom_classes import digest, phantom; "

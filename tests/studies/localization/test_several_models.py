@@ -242,6 +242,7 @@ def require_same_numbers(one, other):
     assert read_run(one).manifest["models"] == read_run(other).manifest["models"]
 
 
+@pytest.mark.slow
 def test_a_run_killed_under_its_second_model_ends_with_the_same_numbers(spec, finished, tmp_path):
     out = tmp_path / "run"
     arguments = [sys.executable, "-c", KILLED, str(spec), str(out)]
@@ -251,6 +252,7 @@ def test_a_run_killed_under_its_second_model_ends_with_the_same_numbers(spec, fi
     require_same_numbers(finished, out)
 
 
+@pytest.mark.slow
 def test_a_run_stopped_on_its_validation_data_ends_with_the_same_numbers(spec, finished, tmp_path, monkeypatch):
     out, write = tmp_path / "run", store.write_table
     for last in ("validation/parts/00004.parquet", "validation/estimates.parquet"):

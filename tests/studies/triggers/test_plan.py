@@ -140,7 +140,14 @@ def test_estimates_hold_attack_means_comparisons_and_agreement(finished):
     assert (estimates.query("statistic == 'mean' and condition == '{}'")["finding"] == ALL_FINDINGS).any()
 
 
-@pytest.mark.parametrize("at", ["training square-corner-60, seed 1", "training baseline, seed 2", "maps and scores"])
+@pytest.mark.parametrize(
+    "at",
+    [
+        pytest.param("training square-corner-60, seed 1", marks=pytest.mark.slow),
+        pytest.param("training baseline, seed 2", marks=pytest.mark.slow),
+        "maps and scores",
+    ],
+)
 def test_a_study_stopped_between_networks_goes_on_and_ends_with_the_same_scores(brief, undisturbed, tmp_path, at):
     with pytest.raises(KeyboardInterrupt):
         run_study(brief, tmp_path / "run", RunOptions(workers=1), Interrupts(at))
@@ -156,7 +163,9 @@ def test_a_study_stopped_between_networks_goes_on_and_ends_with_the_same_scores(
     pd.testing.assert_frame_equal(read_run(tmp_path / "run").estimates, read_run(undisturbed).estimates)
 
 
-@pytest.mark.parametrize("at", ["training baseline, seed 1", "training square-corner-60, seed 2"])
+@pytest.mark.parametrize(
+    "at", [pytest.param("training baseline, seed 1", marks=pytest.mark.slow), "training square-corner-60, seed 2"]
+)
 def test_a_study_stopped_inside_a_fit_goes_on_at_its_last_check_and_ends_with_the_same_scores(
     brief, undisturbed, tmp_path, at
 ):

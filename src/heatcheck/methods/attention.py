@@ -15,7 +15,7 @@ from heatcheck.core.errors import ModelError
 from heatcheck.core.tensors import Images, Targets
 from heatcheck.methods.feature_maps import FeatureMap, feature_map
 from heatcheck.methods.passes import evaluation_mode
-from heatcheck.methods.registry import Access, method
+from heatcheck.methods.registry import Access, Passes, method
 from heatcheck.methods.speed.operations import attention, multi_head_attention
 from heatcheck.methods.speed.tape import Decomposition, Tape, gradient
 
@@ -65,6 +65,10 @@ class AttentionRollout:
         read = rollout[:, patches.extra_tokens :].mean(1) if patches.read_by_head else rollout[:, 0]
         maps = read[:, patches.extra_tokens :].reshape(len(images), 1, 1, *patches.grid)
         return without_error(maps.expand(-1, targets.shape[1], *maps.shape[2:]), cells=patches.cells)
+
+    def passes(self, shape: tuple[int, ...], targets: int) -> Passes:  # noqa: ARG002 - the same for all targets
+        """One."""
+        return Passes(1, extra=1)
 
     def check(self, classifier: Classifier, images: Images) -> None:
         """Raise ModelError where the network does not attend over all its patches."""

@@ -13,7 +13,7 @@ from heatcheck.core.contracts import Classifier, Method
 from heatcheck.core.tensors import Images, MapValues, Targets
 from heatcheck.methods.feature_maps import FeatureMap, feature_map
 from heatcheck.methods.passes import Activations, activations_and_gradients, evaluation_mode
-from heatcheck.methods.registry import Access, method
+from heatcheck.methods.registry import Access, Passes, method
 
 NOT_PLACED = "the layers do not say where the cells of this map look; it is spread evenly over the image"
 
@@ -39,6 +39,10 @@ class OnFeatureMap:
         if self.placement == "plain":
             return without_error(values)
         return without_error(values, "" if layer.is_placed else NOT_PLACED, layer.cells)
+
+    def passes(self, shape: tuple[int, ...], targets: int) -> Passes:  # noqa: ARG002 - gradients stop at the layer
+        """One: the gradients stop at the layer."""
+        return Passes(1)
 
     def check(self, classifier: Classifier, images: Images) -> None:
         """Raise ModelError where the named layer does not exist or the network has no feature map."""

@@ -11,7 +11,7 @@ from heatcheck.core.contracts import Classifier
 from heatcheck.core.errors import ModelError
 from heatcheck.core.tensors import Images, Targets
 from heatcheck.methods.gradient import Baseline, baseline_of
-from heatcheck.methods.registry import Access, method
+from heatcheck.methods.registry import Access, Passes, method
 from heatcheck.methods.speed.operations import (
     ACTIVATIONS,
     AVERAGES,
@@ -70,6 +70,10 @@ class DeepLift:
         rules.compare(with_image, empty)
         values = with_image.back_from_each(targets) * (images - start).unsqueeze(1)
         return MapBatch(values, (values.flatten(2).sum(2) - difference.gather(1, targets)).abs())
+
+    def passes(self, shape: tuple[int, ...], targets: int) -> Passes:  # noqa: ARG002 - the same for all images
+        """A forward pass of the image and of the baseline, and a backward pass per target."""
+        return Passes(2, targets, extra=2)
 
     def check(self, classifier: Classifier, images: Images) -> None:
         """Raise ModelError where the network has an operation without a rule."""

@@ -16,7 +16,7 @@ from heatcheck.core.batches import MapBatch, without_error
 from heatcheck.core.contracts import Classifier
 from heatcheck.core.tensors import Images, Targets
 from heatcheck.methods.passes import evaluation_mode, input_gradients
-from heatcheck.methods.registry import Access, method
+from heatcheck.methods.registry import Access, Passes, method
 from heatcheck.methods.speed.fast_convolution import DirectVolumes
 
 Baseline = Literal["zero", "black", "mean", "blurred"]
@@ -40,6 +40,15 @@ class GradientPoint:
 
 class OverPoints(ABC):
     """A method whose map is a weighted sum of gradients at some points, and nothing more."""
+
+    @property
+    def number(self) -> int:
+        """The number of points."""
+        return 1
+
+    def passes(self, shape: tuple[int, ...], targets: int) -> Passes:  # noqa: ARG002 - the same for all images
+        """A forward pass per point, and from each a backward pass per target."""
+        return Passes(self.number, self.number * targets)
 
     @abstractmethod
     def points(self, images: Images, seeds: Sequence[int]) -> Iterator[GradientPoint]:
@@ -118,6 +127,15 @@ class IntegratedGradients(OverPoints):
     baseline: Baseline = "zero"
     rule: Literal["right", "middle", "gauss"] = "middle"  # end or middle of each step, or Gauss-Legendre
 
+    @property
+    def number(self) -> int:
+        """The number of points on the line."""
+        return self.steps
+
+    def passes(self, shape: tuple[int, ...], targets: int) -> Passes:
+        """Those of the points, and one for each end of the line."""
+        return super().passes(shape, targets) + Passes(2)
+
     def points(self, images: Images, seeds: Sequence[int]) -> Iterator[GradientPoint]:  # noqa: ARG002 - nothing is random
         """The points on the line, with the weights of the quadrature rule."""
         start = baseline_of(images, self.baseline)
@@ -171,6 +189,11 @@ class SmoothGrad(OverPoints):
         "relative"  # to the image's range, or in the units of the network's input
     )
 
+    @property
+    def number(self) -> int:
+        """The number of noisy copies."""
+        return self.samples
+
     def points(self, images: Images, seeds: Sequence[int]) -> Iterator[GradientPoint]:
         """Noisy copies of the images."""
         generators = generators_of(seeds)
@@ -198,6 +221,11 @@ class GradientShap(OverPoints):
     samples: Samples = 20
     noise: Annotated[float, Field(ge=0)] = 0.0  # in the units of the network's input
     baseline_noise: Annotated[float, Field(ge=0)] = 0.1  # spread of the baselines around zero
+
+    @property
+    def number(self) -> int:
+        """The number of random points."""
+        return self.samples
 
     def points(self, images: Images, seeds: Sequence[int]) -> Iterator[GradientPoint]:
         """Random points, each weighted by its image's distance from its baseline."""

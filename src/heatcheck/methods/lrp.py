@@ -11,7 +11,7 @@ from torch import Tensor
 from heatcheck.core.batches import MapBatch
 from heatcheck.core.contracts import Classifier
 from heatcheck.core.tensors import Images, Targets
-from heatcheck.methods.registry import Access, method
+from heatcheck.methods.registry import Access, Passes, method
 from heatcheck.methods.speed.operations import (
     ACTIVATIONS,
     AVERAGES,
@@ -78,6 +78,10 @@ class Lrp:
         maps = [tape.back(_only(logits, column)) for column in targets.unbind(1)]
         values = torch.stack(maps, 1)
         return MapBatch(values, (values.detach().flatten(2).sum(2) - logits.detach().gather(1, targets)).abs())
+
+    def passes(self, shape: tuple[int, ...], targets: int) -> Passes:  # noqa: ARG002 - the same for all images
+        """A forward pass that is written down, and per target a backward pass that computes each layer again."""
+        return Passes(1, targets, extra=1 + targets)
 
     def check(self, classifier: Classifier, images: Images) -> None:
         """Raise ModelError where the network has an operation without a rule."""

@@ -16,9 +16,17 @@ from heatcheck.core.contracts import Classifier
 from heatcheck.core.tensors import Images, Targets
 from heatcheck.methods.covering.boxes import Box
 from heatcheck.methods.covering.masking import Evaluator, MaxBatch, evaluating, score_drops
-from heatcheck.methods.covering.segments import GRID, SegmentRule, Segments, each_alone, notes_of, segments_of
+from heatcheck.methods.covering.segments import (
+    GRID,
+    SegmentRule,
+    Segments,
+    each_alone,
+    notes_of,
+    number_of,
+    segments_of,
+)
 from heatcheck.methods.gradient import Baseline, baseline_of
-from heatcheck.methods.registry import Access, method
+from heatcheck.methods.registry import Access, Passes, method
 
 Length = Annotated[int, Field(ge=1)]
 
@@ -56,6 +64,10 @@ class Occlusion:
         with evaluating(classifier, self.max_batch) as evaluate:
             drops = score_drops(evaluate, images, targets, [windows] * len(images), list(fills))
         return without_error(torch.stack([windows.spread(drop.T) for drop in drops]))
+
+    def passes(self, shape: tuple[int, ...], targets: int) -> Passes:  # noqa: ARG002 - the same for all targets
+        """One for the image and one per window; a window that changes nothing needs none."""
+        return Passes(covered=1 + len(self.windows(shape[1:])) * (shape[0] if self.per_channel else 1))
 
     def windows(self, shape: tuple[int, ...], device: torch.device | None = None) -> "Windows":
         """Every position of the window on a grid; together they cover all of it."""
@@ -145,6 +157,10 @@ class FeatureAblation:
         with evaluating(classifier, self.max_batch) as evaluate:
             return _segment_drops(evaluate, images, targets, cuts, list(fills))
 
+    def passes(self, shape: tuple[int, ...], targets: int) -> Passes:  # noqa: ARG002 - the same for all targets
+        """One for the image and one per segment; a segment whose cover changes nothing needs none."""
+        return Passes(covered=1 + number_of(self.segments, shape))
+
 
 @method(
     "feature_permutation",
@@ -187,6 +203,10 @@ class FeaturePermutation:
         fills = list(map(self._fills, cuts, self.donors))
         with evaluating(classifier, self.max_batch) as evaluate:
             return _segment_drops(evaluate, images, targets, cuts, fills)
+
+    def passes(self, shape: tuple[int, ...], targets: int) -> Passes:  # noqa: ARG002 - the same for all targets
+        """One for the image, and one per segment and donor."""
+        return Passes(covered=1 + number_of(self.segments, shape) * self.donors_each)
 
     def _fills(self, segments: Segments, donors: Images) -> Images:
         """Images in which successive segments show different donors; the donors rotate from image to image."""

@@ -11,7 +11,7 @@ from heatcheck.core.contracts import Classifier
 from heatcheck.core.geometry import map_to_image, nearest_cell, place
 from heatcheck.core.tensors import Images, Targets
 from heatcheck.methods.cam import GradCam, OnFeatureMap
-from heatcheck.methods.registry import Access, method
+from heatcheck.methods.registry import Access, Passes, method
 from heatcheck.methods.speed.operations import ACTIVATIONS
 from heatcheck.methods.speed.tape import Node, Rule, Shares, Tape, gradient
 
@@ -69,6 +69,10 @@ class GuidedBackprop:
         """One map per image and target."""
         return _changed_gradients(_guided, classifier, images, targets)
 
+    def passes(self, shape: tuple[int, ...], targets: int) -> Passes:  # noqa: ARG002 - the same for all images
+        """A forward pass that is written down, and a backward pass per target."""
+        return Passes(1, targets, extra=1)
+
 
 @method(
     "deconvolution",
@@ -86,6 +90,10 @@ class Deconvolution:
     def __call__(self, classifier: Classifier, images: Images, targets: Targets, seeds: Sequence[int]) -> MapBatch:  # noqa: ARG002
         """One map per image and target."""
         return _changed_gradients(_deconvolved, classifier, images, targets)
+
+    def passes(self, shape: tuple[int, ...], targets: int) -> Passes:  # noqa: ARG002 - the same for all images
+        """A forward pass that is written down, and a backward pass per target."""
+        return Passes(1, targets, extra=1)
 
 
 @method(
@@ -105,6 +113,10 @@ class GuidedGradCam(OnFeatureMap):
     layer: str = ""
     upsampling: Literal["linear", "nearest"] = "linear"
     placement: Literal["centres", "plain"] = "centres"
+
+    def passes(self, shape: tuple[int, ...], targets: int) -> Passes:
+        """Those of guided backprop and of Grad-CAM."""
+        return Passes(1, targets, extra=1) + super().passes(shape, targets)
 
     def __call__(self, classifier: Classifier, images: Images, targets: Targets, seeds: Sequence[int]) -> MapBatch:
         """One map per image and target."""

@@ -86,6 +86,37 @@ class MethodFacts:
 METHODS: Registry[MethodFacts] = Registry("method")
 
 
+@dataclass(frozen=True, slots=True)
+class Passes:
+    """The passes through the network that the maps of one image need, all targets together.
+
+    A backward pass goes from an output back to the image; one that ends at a late layer costs hardly anything and is
+    not counted. A method states its own: `passes(shape, targets)`, with the image's shape as channels and sides.
+    """
+
+    forward: float = 0.0
+    backward: float = 0.0
+    covered: float = 0.0  # forward passes of covered copies, which are laid out in memory so that they take less time
+    extra: float = 0.0  # other work, in the time of forward passes: writing down each operation, computing one twice
+
+    def __add__(self, other: "Passes") -> "Passes":
+        return Passes(
+            self.forward + other.forward,
+            self.backward + other.backward,
+            self.covered + other.covered,
+            self.extra + other.extra,
+        )
+
+
+def passes_of(name: str, method: Method, shape: tuple[int, ...], targets: int) -> Passes:
+    """The passes of a method with its settings; one that states none is taken for a plain gradient."""
+    stated = getattr(method, "passes", None)
+    if stated is not None:
+        passes: Passes = stated(shape, targets)
+        return passes
+    return Passes() if METHODS[name].is_floor else Passes(1, targets)
+
+
 def method(name: str, **facts: Any) -> Callable[[Settings], Settings]:  # noqa: ANN401 - the fields of MethodFacts
     """A decorator that registers a settings class as the method `name` and returns it unchanged."""
 

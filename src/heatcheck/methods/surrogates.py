@@ -17,9 +17,9 @@ from heatcheck.core.batches import MapBatch
 from heatcheck.core.contracts import Classifier
 from heatcheck.core.tensors import Images, Targets
 from heatcheck.methods.covering.masking import MaxBatch, evaluating
-from heatcheck.methods.covering.segments import GRID, SegmentCovers, SegmentRule, notes_of, segments_of
+from heatcheck.methods.covering.segments import GRID, SegmentCovers, SegmentRule, notes_of, number_of, segments_of
 from heatcheck.methods.gradient import Baseline, baseline_of, generators_of
-from heatcheck.methods.registry import Access, method
+from heatcheck.methods.registry import Access, Passes, method
 
 Samples = Annotated[int, Field(ge=2)]
 Shown = Bool[Tensor, "subset segment"]  # True where the segment is shown
@@ -46,6 +46,10 @@ class OverSubsets(ABC):
     @abstractmethod
     def subsets(self, segments: int, generator: torch.Generator) -> Shown:
         """The segments that are shown, one row per subset."""
+
+    def passes(self, shape: tuple[int, ...], targets: int) -> Passes:  # noqa: ARG002 - the same for all targets
+        """One per subset."""
+        return Passes(covered=len(self.subsets(number_of(self.segments, shape), torch.Generator().manual_seed(0))))
 
     @abstractmethod
     def solve(self, shown: Shown, answers: Answers) -> Solved:

@@ -151,6 +151,18 @@ def segments_of(image: Pixels, rule: SegmentRule) -> Segments:
     return Segments(labels if outside is None else labels.masked_fill(outside, count), count, note)
 
 
+def number_of(rule: SegmentRule, shape: tuple[int, ...]) -> int:
+    """How many segments an image of this shape has; by rules that look at the image, how many are wanted."""
+    channels, *sides = shape
+    if isinstance(rule, Given):
+        number = len(torch.unique(rule.given))
+    elif isinstance(rule, Slic):
+        number = rule.count
+    else:  # quickshift cuts an image into about as many as the usual grid
+        number = (rule.cells if isinstance(rule, Grid) else GRID.cells) ** len(sides)
+    return number * (channels if rule.per_channel else 1)
+
+
 def numbered(labels: Labels) -> Labels:
     """The same segments, numbered from 0 without gaps, in the order of their labels."""
     return torch.unique(labels, return_inverse=True)[1]

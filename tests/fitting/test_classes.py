@@ -169,7 +169,7 @@ def test_training_starts_from_the_weights_of_another(trained, tmp_path):
     start = {"start": str(trained[0].weights), "fit": {"epochs": 1, "batch_size": 24, "learning_rate": 1e-12}}
     spec = class_spec(tmp_path, **start)
     result = train(spec, tmp_path / "a", Hearing())
-    assert sentences == ["221 weights come from weights.safetensors."]
+    assert sentences[1:] == ["221 weights come from weights.safetensors."]  # the first says what it costs
     before, after = loaded(trained[0].weights).module.state_dict(), loaded(result.weights).module.state_dict()
     moved = [key for key in before if "running" not in key and "num_batches" not in key]
     assert all(torch.allclose(before[key], after[key], atol=1e-8) for key in moved)

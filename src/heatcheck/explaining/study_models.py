@@ -1,6 +1,6 @@
 """The models of a study, each with the methods that explain it; one model at a time is in memory."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
@@ -151,6 +151,11 @@ class StudyModels:
             require_other_patients(explainer, keys)
         try_out(explainer)
         return facts_of(self._models[name], explainer)
+
+    def each(self) -> Iterator[tuple[str, CaseExplainer]]:
+        """Every model by its name, one at a time in memory; the first, which is needed first, comes last."""
+        for name in reversed(self.names):
+            yield name, self._explainer(name)
 
     def _explainer(self, name: str) -> CaseExplainer:
         if name not in self._loaded:

@@ -30,7 +30,7 @@ def _pixels(plan: TrainingPlan, watcher: Watcher, workers: int) -> tuple[int, di
     """The number of channels, and the scaling in the contract."""
     pixels = plan.body.pixels
     if pixels.mean is not None or pixels.scaling == "nonzero":
-        return _channels(pixels, plan.training), pixels.scale()
+        return channels_for(pixels, plan.training), pixels.scale()
     keys = sampled(plan.training.index(), pixels.sample, plan.seed)
     mean, std = intensity(plan.training, keys, watcher, workers)
     if pixels.channels and len(mean) not in (1, pixels.channels):
@@ -41,7 +41,7 @@ def _pixels(plan: TrainingPlan, watcher: Watcher, workers: int) -> tuple[int, di
     return pixels.channels or len(mean), {"mean": tuple(mean), "std": tuple(std)}
 
 
-def _channels(pixels: PixelsPart, source: Source) -> int:
+def channels_for(pixels: PixelsPart, source: Source) -> int:
     """The channels that the spec names or has values for, otherwise those of the first readable image."""
     if pixels.named_channels:
         return pixels.named_channels

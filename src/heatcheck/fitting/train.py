@@ -21,6 +21,7 @@ from heatcheck.fitting.checkpoints import (
     write_table,
 )
 from heatcheck.fitting.contract import contract_of
+from heatcheck.fitting.cost import training_cost
 from heatcheck.fitting.curve import draw_curve
 from heatcheck.fitting.examples import CaseExamples, StoredExamples, classes_of
 from heatcheck.fitting.networks import fit_network, new_network
@@ -29,6 +30,7 @@ from heatcheck.fitting.spec import TrainingPlan, planned
 from heatcheck.models import ModelSettings, Preprocessing, load_classifier, read_ensemble
 from heatcheck.models.renaming import some
 from heatcheck.models.starting import start_from
+from heatcheck.running.cost import say_cost
 from heatcheck.running.determinism import repeatable
 from heatcheck.running.progress import Watcher
 from heatcheck.runs.spec import Spec
@@ -76,7 +78,27 @@ def train(spec: Spec, out: Path, watcher: Watcher, machine: Machine = HERE) -> T
             left_over.unlink()
         for name in (FOLDER, "runs"):
             (out / name).mkdir(exist_ok=True)
+        waiting = [name for name in _run_names(plan) if not _file_of_run(out, name).exists()]
+        if waiting:
+            say_cost(lambda: training_cost(plan, out, machine, waiting), watcher)
         return _Training(plan, out, watcher, machine, contract_of(plan, out, watcher, machine.workers)).carried_out()
+
+
+def _run_names(plan: TrainingPlan) -> list[str]:
+    """The names of all runs of the fit, those that choose the learning rate first."""
+    rates = plan.body.fit.rates
+    trials = [_trial_name(rate) for rate in rates] if len(rates) > 1 else []
+    runs = range(1, plan.body.runs + 1)
+    return [*trials, *(f"{strategy}-{run}" for strategy in plan.strategies for run in runs)]
+
+
+def _trial_name(rate: float) -> str:
+    return f"rate-{rate:g}"
+
+
+def _file_of_run(out: Path, name: str) -> Path:
+    """The file that a finished run leaves."""
+    return out / "runs" / f"{name}.json"
 
 
 def _identity(plan: TrainingPlan, machine: Machine) -> dict[str, Any]:
@@ -144,13 +166,13 @@ class _Training:
         rates = self.plan.body.fit.rates
         if len(rates) == 1:
             return {rates[0]: math.nan}
-        trials = [_FitRun(f"rate-{rate:g}", self.plan.strategies[0], 1, rate, keep=0) for rate in rates]
+        trials = [_FitRun(_trial_name(rate), self.plan.strategies[0], 1, rate, keep=0) for rate in rates]
         histories = {trial.rate: self._history(trial, training, validation) for trial in trials}
         return {rate: max(merit(check, self.plan.by) for check in history) for rate, history in histories.items()}
 
     def _history(self, run: _FitRun, training: Examples, validation: Examples) -> list[Check]:
         """The checks of one run, which is fitted unless it was finished earlier."""
-        record, state = self.out / "runs" / f"{run.name}.json", self.out / "runs" / f"{run.name}.ckpt"
+        record, state = _file_of_run(self.out, run.name), self.out / "runs" / f"{run.name}.ckpt"
         if record.exists():
             state.unlink(missing_ok=True)
             return [Check(**check) for check in json.loads(record.read_text())]

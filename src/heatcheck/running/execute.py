@@ -9,6 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from heatcheck.running.cost import say_cost
 from heatcheck.running.determinism import use_threads
 from heatcheck.running.progress import Watcher
 from heatcheck.running.reporting import build_report
@@ -45,6 +46,7 @@ def execute(plan: Plan, circumstances: Mapping[str, Any], out: Path, watcher: Wa
             watcher.say("This run is already finished; its report is built again.")
         else:
             use_threads(manifest.threads or cores())
+            say_cost(lambda: plan.cost(folder), watcher)
             for stage in plan.stages(folder, watcher):
                 _run_stage(stage, folder.within(stage.name), watcher)
             _conclude(plan, folder, watcher)

@@ -11,6 +11,7 @@ from heatcheck.core.records import Estimate, ShardTables
 from heatcheck.estimating.compared_scores import Compared, compared_by_case, seed_conditions
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.page import StudyPage
+from heatcheck.running.cost import Cost
 from heatcheck.running.progress import Watcher
 from heatcheck.runs.manifest import Manifest
 from heatcheck.runs.spec import Spec
@@ -61,6 +62,9 @@ class Plan(Protocol):
     @property
     def facts(self) -> Mapping[str, Any]:
         """What the report says about the run."""
+
+    def cost(self, folder: RunFolder) -> Cost:
+        """What the work that the folder does not hold yet will cost on this machine; measured within seconds."""
 
     def stages(self, folder: RunFolder, watcher: Watcher) -> Iterator[Stage]:
         """The stages in order; each is requested after the tables of the previous one are joined."""

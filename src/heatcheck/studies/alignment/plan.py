@@ -21,6 +21,7 @@ from heatcheck.fitting.spec import require_apart
 from heatcheck.methods import METHODS
 from heatcheck.methods.differentiable import differentiable
 from heatcheck.models import NetworkClassifier, explained
+from heatcheck.running.cost import Cost
 from heatcheck.running.identity import DataIdentity, study_identity
 from heatcheck.running.progress import Watcher
 from heatcheck.running.pseudonyms import pseudonymous
@@ -29,6 +30,7 @@ from heatcheck.runs.spec import Envelope, Spec
 from heatcheck.runs.store import RunFolder
 from heatcheck.studies.alignment.bases import BaseNetworks, BaseTrainer, PlannedBase, fresh, planned_bases
 from heatcheck.studies.alignment.blame.table import blame_rows
+from heatcheck.studies.alignment.cost import alignment_cost
 from heatcheck.studies.alignment.estimates import alignment_estimates
 from heatcheck.studies.alignment.facts import alignment_manifest, counted_images
 from heatcheck.studies.alignment.gallery import chosen, make_alignment_gallery
@@ -106,6 +108,10 @@ class AlignmentPlan:
         methods = {**self.trained, **self.judged}
         size, seed = self.envelope.batch_size, self.envelope.seed
         return Measuring(METRICS, methods, size, seed, settings, self.options.limit, self.body.map_order)
+
+    def cost(self, folder: RunFolder) -> Cost:
+        """The bases to train, and the networks to fine-tune and measure."""
+        return alignment_cost(self, folder)
 
     def stages(self, folder: RunFolder, watcher: Watcher) -> Iterator[Stage]:
         """The training of bases, if any; then the fine-tuning and measuring of every network.

@@ -19,6 +19,7 @@ from heatcheck.methods.cam import OnFeatureMap
 from heatcheck.metrics.thresholds import THRESHOLDS
 from heatcheck.regions.rule import RegionRule
 from heatcheck.running.cases import digest_of, limited, shared_patients
+from heatcheck.running.cost import Cost
 from heatcheck.running.facts import ModelRecord, models_facts, source_facts, study_facts
 from heatcheck.running.identity import DataIdentity, study_identity
 from heatcheck.running.open_source import open_source
@@ -33,6 +34,7 @@ from heatcheck.sources import SOURCES
 from heatcheck.studies.localization.answers.views import JOINED, other_views, require_examinations
 from heatcheck.studies.localization.chexlocalize.estimates import paper_estimates
 from heatcheck.studies.localization.conditions import conditional_estimates
+from heatcheck.studies.localization.cost import SCORED, images_to_explain
 from heatcheck.studies.localization.estimates import localization_estimates
 from heatcheck.studies.localization.gallery import GalleryRule, kept_case, make_gallery
 from heatcheck.studies.localization.models import ensembles_and_singles, model_differences
@@ -61,7 +63,7 @@ from heatcheck.studies.localization.tuning import (
 from heatcheck.studies.localization.vocabulary import ADDED, LocalizationManifest
 from heatcheck.studies.localization.wrong_answers.estimates import wrong_answer_estimates
 
-SCORED, VALIDATION = "scored", "validation"
+VALIDATION = "validation"
 
 
 @dataclass(frozen=True)
@@ -136,6 +138,17 @@ class LocalizationPlan:
         plainly = bool(coarse) and all(method.placement == "plain" for method in coarse)
         both: dict[str, PresetName] = {"smoothing": "recommended"}  # the paper's own is scored beside it
         return {**both, **self.body.switches, **({"placement": "chexlocalize"} if plainly else {})}
+
+    def cost(self, folder: RunFolder) -> Cost:
+        """The images of both splits that are left to explain and to score."""
+        splits = {VALIDATION: self.validation, "": self.scored}
+        rules = {VALIDATION: self._tuning_rule, "": self._scoring_rule(self.study_models.names[0], [])}
+        works = [
+            images_to_explain(split, self.study_models, rules[name], self.envelope, folder.within(name))
+            for name, split in splits.items()
+            if split is not None
+        ]
+        return Cost(works, self.options.device)
 
     def stages(self, folder: RunFolder, watcher: Watcher) -> Iterator[Stage]:
         """The validation data, if there are any, then the cases that are scored with what those chose."""

@@ -21,6 +21,7 @@ from heatcheck.methods import shares_modalities
 from heatcheck.models import NetworkClassifier, Preprocessing
 from heatcheck.models.load import read_weights, usable_device
 from heatcheck.running.cases import limited
+from heatcheck.running.cost import Cost
 from heatcheck.running.identity import DataIdentity, study_identity, weights_hash_of
 from heatcheck.running.open_source import open_source
 from heatcheck.running.progress import Watcher
@@ -29,6 +30,7 @@ from heatcheck.runs.spec import Envelope, Spec
 from heatcheck.runs.store import RunFolder
 from heatcheck.stats.shapley import Coalitions, coalitions
 from heatcheck.studies.modality.cases import MaskRule, ModalData, data_of, under_pseudonyms
+from heatcheck.studies.modality.cost import modality_cost
 from heatcheck.studies.modality.estimates import modality_estimates, rated_cases
 from heatcheck.studies.modality.estimating.importance import importances
 from heatcheck.studies.modality.explaining import ModalExplainer
@@ -181,6 +183,24 @@ class ModalityPlan:
         body = self.body.model_copy(update={"fit": fit})
         return replace(networks, body=body, given=self.given_plain, prefix=PLAIN)
 
+    @property
+    def tested_cases(self) -> list[FoldCases]:
+        """The cases that each fold's network is tested on."""
+        return [self.tested(fold) for fold in self.folds]
+
+    @property
+    def known_cases(self) -> list[FoldCases]:
+        """For each fold's network, the cases in which only one modality is informative."""
+        return [
+            FoldCases(fold.number, source, limited(source.index(), self.classes, self.options.limit), modality)
+            for fold in self.folds
+            for modality, source in self.known.items()
+        ]
+
+    def cost(self, folder: RunFolder) -> Cost:
+        """The networks to train, and the cases to show with each subset and to explain."""
+        return modality_cost(self, folder)
+
     def stages(self, folder: RunFolder, watcher: Watcher) -> Iterator[Stage]:
         """The folds' networks, where they are trained here; the subsets of the modalities; the maps."""
         networks = self.networks(folder)
@@ -197,15 +217,8 @@ class ModalityPlan:
             training.remove_states()
             shutil.rmtree(folder.path / IMAGES, ignore_errors=True)
         folder.record(**fold_facts(self, folder))
-        tested = [self.tested(fold) for fold in self.folds]
-        known = [
-            FoldCases(fold.number, source, limited(source.index(), self.classes, self.options.limit), modality)
-            for fold in self.folds
-            for modality, source in self.known.items()
-        ]
-        subsets = ShapleyStage(
-            networks, [*tested, *known], self.case_settings, self.coalitions.members, self.body.fills
-        )
+        tested, shown = self.tested_cases, [*self.tested_cases, *self.known_cases]
+        subsets = ShapleyStage(networks, shown, self.case_settings, self.coalitions.members, self.body.fills)
         yield subsets
         if plain:
             what = f"{subsets.what}, plain networks"

@@ -20,6 +20,7 @@ from heatcheck.models.classifier import prepared
 from heatcheck.running.failed_cases import failure
 from heatcheck.running.progress import Watcher
 
+FOLDER = "images"  # of a run, while it is under way
 SLACK = 0.01  # by which grey values may leave the range from 0 to 1
 
 

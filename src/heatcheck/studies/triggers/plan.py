@@ -1,5 +1,6 @@
 """The plan of a trigger study: checked sources, triggers and models, their stages, estimates and pictures."""
 
+import copy
 import hashlib
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -7,6 +8,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+
+from torch import nn
 
 from heatcheck.core.contracts import Method, Source
 from heatcheck.core.errors import InputError, SpecError
@@ -21,6 +24,7 @@ from heatcheck.fitting.stage import FitStage
 from heatcheck.models import NetworkClassifier, Preprocessing
 from heatcheck.models.load import usable_device
 from heatcheck.running.cases import limited
+from heatcheck.running.cost import Cost
 from heatcheck.running.identity import DataIdentity, study_identity, weights_hash_of
 from heatcheck.running.open_source import open_source
 from heatcheck.running.progress import Watcher
@@ -29,11 +33,13 @@ from heatcheck.running.study import RunOptions, Stage
 from heatcheck.runs.spec import Envelope, Spec
 from heatcheck.runs.store import RunFolder
 from heatcheck.studies.triggers.baseline import contract_of, given_baseline
+from heatcheck.studies.triggers.cost import triggers_cost
 from heatcheck.studies.triggers.estimates import trigger_estimates
 from heatcheck.studies.triggers.evaluations import ArtefactEvaluation, Evaluation, EvaluationSettings, TriggerEvaluation
 from heatcheck.studies.triggers.facts import triggers_manifest
 from heatcheck.studies.triggers.gallery import make_trigger_gallery
 from heatcheck.studies.triggers.gate import outcomes, why_not_graded
+from heatcheck.studies.triggers.images import FOLDER as IMAGES
 from heatcheck.studies.triggers.images import channels_of, grid_images
 from heatcheck.studies.triggers.networks import Network, Splits, TriggerNetworks, fit_task
 from heatcheck.studies.triggers.scores import Detector
@@ -55,7 +61,6 @@ from heatcheck.training import Machine
 from heatcheck.training.batches import Batches
 from heatcheck.triggers import Trigger, build_trigger
 
-IMAGES = "images"  # the folder of prepared images, while the run is under way
 SPLITS = ("training", "validation", "test")
 PAIRS = (("mutual_information", "normalised_mutual_information"), ("cross_correlation",), ("ssim",), ("ssim_global",))
 PAPER_PAIR = ("mutual_information_paper",)
@@ -113,10 +118,20 @@ class TriggersPlan:
         """The weights with which a baseline begins."""
         return self.spec.folder / self.body.start if self.body.start else None
 
+    def untrained(self) -> nn.Module:
+        """A baseline before its first step, or a copy of the given one."""
+        if self.given is not None:
+            return copy.deepcopy(self.given.module)
+        return new_network(self.body.model.name, self.contract, start=self.start)
+
     @property
     def facts(self) -> Mapping[str, Any]:
         """Names and explanations for the report."""
         return triggers_manifest(self).facts()
+
+    def cost(self, folder: RunFolder) -> Cost:
+        """The images to prepare, the networks to train, and the images to explain."""
+        return triggers_cost(self, folder)
 
     def stages(self, folder: RunFolder, watcher: Watcher) -> Iterator[Stage]:
         """The networks, where triggers are planted; then the maps of the images on which the attacks worked."""
@@ -133,7 +148,7 @@ class TriggersPlan:
             folder.record(**TriggersManifest(n_poisoned=len(networks.attacked)).facts())
         if self.artefacts is not None:
             evaluations += self._artefact_evaluations(self.artefacts, networks, settings)
-            records += [CaseRecord(key.case, key.patient, "ok") for key in self._artefact_keys]
+            records += [CaseRecord(key.case, key.patient, "ok") for key in self.artefact_keys]
         yield MapsStage(
             evaluations,
             lambda: records,
@@ -168,20 +183,25 @@ class TriggersPlan:
 
     def _evaluation_settings(self, folder: RunFolder, watcher: Watcher) -> EvaluationSettings:
         def explainer(classifier: NetworkClassifier) -> Explainer:
-            plain = self._explainer(classifier)
+            plain = self.explainer(classifier)
             source = self.sources.get("test") or self.artefacts
             extra_inputs = () if source is None else extra_inputs_for(plain, source, source.index(), watcher)
             return replace(plain, methods=methods_with_batch(plain, folder), extra_inputs=extra_inputs)
 
-        pairs = (*PAIRS, PAPER_PAIR) if self.body.paper_mutual_information else PAIRS
-        return EvaluationSettings(self.model, self.envelope.seed, self.detector, pairs, explainer)
+        return EvaluationSettings(self.model, self.envelope.seed, self.detector, self.pairs, explainer)
+
+    @property
+    def pairs(self) -> tuple[tuple[str, ...], ...]:
+        """The metrics of two maps, grouped where they share their computation."""
+        return (*PAIRS, PAPER_PAIR) if self.body.paper_mutual_information else PAIRS
 
     @property
     def detector(self) -> Detector:
         """How boxes are detected."""
         return Detector(self.body.detection)
 
-    def _explainer(self, classifier: NetworkClassifier) -> Explainer:
+    def explainer(self, classifier: NetworkClassifier) -> Explainer:
+        """A network with the methods."""
         finding = self.target or classifier.outputs[0]
         channels = self.body.own_channels
         return Explainer(classifier, (finding,), self.methods, "positive", self.envelope.seed, own_channels=channels)
@@ -206,7 +226,8 @@ class TriggersPlan:
         return evaluations
 
     @cached_property
-    def _artefact_keys(self) -> Sequence[CaseKey]:
+    def artefact_keys(self) -> Sequence[CaseKey]:
+        """The cases that may show artefacts."""
         source = self.artefacts
         return limited(source.index(), source.findings, self.options.limit) if source else []
 
@@ -221,7 +242,7 @@ class TriggersPlan:
             return networks.classifier(Network(1))
 
         return [
-            ArtefactEvaluation(name, source, self._artefact_keys, network, settings, self.body.target)
+            ArtefactEvaluation(name, source, self.artefact_keys, network, settings, self.body.target)
             for name in source.findings
         ]
 
@@ -313,10 +334,9 @@ def _try_out(plan: TriggersPlan) -> None:
     """Make one map with each method, of the given baseline or of an untrained one."""
     classifier = plan.given
     if classifier is None:
-        # refuses a start of another architecture
-        module = new_network(plan.body.model.name, plan.contract, start=plan.start)
+        module = plan.untrained()  # refuses a start of another architecture
         classifier = NetworkClassifier(plan.model, module.to(usable_device(plan.options.device)).eval(), plan.contract)
-    explainer = plan._explainer(classifier)  # noqa: SLF001 - of the same file
+    explainer = plan.explainer(classifier)
     source = plan.sources.get("test") or plan.artefacts
     if source is not None:
         require_other_patients(explainer, source.index())

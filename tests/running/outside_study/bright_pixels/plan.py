@@ -14,6 +14,7 @@ from heatcheck.core.vocabulary import MEAN
 from heatcheck.estimating.estimates import fill
 from heatcheck.running.case_stage import CaseStage, Part, cut, score_read_cases
 from heatcheck.running.cases import success
+from heatcheck.running.cost import Cost, Work, left
 from heatcheck.running.facts import source_facts
 from heatcheck.running.failed_cases import failure
 from heatcheck.running.identity import DataIdentity, study_identity
@@ -88,6 +89,11 @@ class BrightPlan:
             "metrics": [{"name": METRIC, "label": "Share of bright pixels"}],
             "source": source_facts(self.body.source["name"]),
         }
+
+    def cost(self, folder: RunFolder) -> Cost:
+        """The images that are left to read."""
+        parts = cut([(None, self.keys)], self.spec.envelope.shard_size)
+        return Cost([Work(sum(left(folder, [len(part.cases) for part in parts])), "image", "to read", 0.01)])
 
     def stages(self, folder: RunFolder, watcher: Watcher) -> Iterator[Stage]:  # noqa: ARG002 - as in every plan
         """One stage: the images."""

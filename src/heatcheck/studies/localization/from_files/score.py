@@ -15,6 +15,7 @@ import pandas as pd
 from heatcheck.core.errors import InputError, RunFolderError
 from heatcheck.core.records import ALL_FINDINGS, HUMAN, CaseKey, Estimate
 from heatcheck.core.vocabulary import MEAN, PLAIN
+from heatcheck.running.cost import Cost
 from heatcheck.running.execute import execute
 from heatcheck.running.facts import metric_facts, stored_method_facts
 from heatcheck.running.identity import DataIdentity, run_identity
@@ -121,6 +122,10 @@ class ScorePlan:
             model=model,
             notes=(*self.notes, *rule_notes(self.inputs.scoring_rules)),
         ).facts()
+
+    def cost(self, folder: RunFolder) -> Cost:  # noqa: ARG002 - as in every plan
+        """Nothing worth saying: no network is asked, and the bar of the only stage soon shows how long it takes."""
+        return Cost(())
 
     def stages(self, folder: RunFolder, watcher: Watcher) -> Iterator[Stage]:  # noqa: ARG002 - nothing to prepare
         """One pass over the maps."""

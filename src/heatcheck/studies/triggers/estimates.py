@@ -15,9 +15,9 @@ from heatcheck.estimating.estimates import fill
 from heatcheck.estimating.score_table import by_condition
 from heatcheck.stats.resampling.nested_rates import nested_rates
 from heatcheck.stats.resampling.nested_studentised import separate_means
-from heatcheck.studies.triggers.calibration import calibration_estimates, overconfidence_estimates
-from heatcheck.studies.triggers.comparisons import KEYS, claims, design_of, metric_scores, wide
-from heatcheck.studies.triggers.consensus import consensus_estimates
+from heatcheck.studies.triggers.estimating.calibration import calibration_estimates, overconfidence_estimates
+from heatcheck.studies.triggers.estimating.comparisons import KEYS, claims, design_of, metric_scores, wide
+from heatcheck.studies.triggers.estimating.consensus import consensus_estimates
 from heatcheck.studies.triggers.gate import attack_scores, outcomes, why_not_graded
 from heatcheck.studies.triggers.settings import TriggerSettings
 from heatcheck.studies.triggers.vocabulary import (

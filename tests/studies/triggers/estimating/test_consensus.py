@@ -11,7 +11,7 @@ from heatcheck.core.records import ALL_FINDINGS, Score
 from heatcheck.core.vocabulary import condition
 from heatcheck.judging.judgement import judgement_of
 from heatcheck.runs.tables import write_table
-from heatcheck.studies.triggers.consensus import consensus_estimates
+from heatcheck.studies.triggers.estimating.consensus import consensus_estimates
 from heatcheck.studies.triggers.settings import TriggerSettings
 from heatcheck.studies.triggers.spec import GatePart
 

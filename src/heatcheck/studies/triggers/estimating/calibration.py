@@ -18,7 +18,7 @@ from heatcheck.estimating.estimates import fill
 from heatcheck.estimating.score_table import pivoted
 from heatcheck.stats.resampling.nested_rates import nested_rates
 from heatcheck.stats.resampling.nested_studentised import separate_means
-from heatcheck.studies.triggers.comparisons import KEYS, compared, design_of
+from heatcheck.studies.triggers.estimating.comparisons import KEYS, compared, design_of
 from heatcheck.studies.triggers.settings import TriggerSettings
 from heatcheck.studies.triggers.vocabulary import (
     ATTACK,

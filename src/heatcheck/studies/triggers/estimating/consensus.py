@@ -23,7 +23,7 @@ from heatcheck.stats.resampling.bca import Interval
 from heatcheck.stats.resampling.cells import cell_totals, macro
 from heatcheck.stats.resampling.nested import ONE_SEED
 from heatcheck.stats.resampling.nested_studentised import separate_means, simultaneous_means
-from heatcheck.studies.triggers.comparisons import design_of, metric_scores, wide
+from heatcheck.studies.triggers.estimating.comparisons import design_of, metric_scores, wide
 from heatcheck.studies.triggers.settings import TriggerSettings
 from heatcheck.studies.triggers.vocabulary import AGREEMENT_MEASURES, CONSENSUS, TAU_THAT_MATTERS
 

@@ -1,0 +1,1 @@
+"""Scores of a trigger run → estimates: comparisons of methods, calibration of networks, and the order by agreement."""

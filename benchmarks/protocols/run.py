@@ -164,6 +164,8 @@ def main_table(study: str, out: Path) -> str:
     statistic, metrics = MAIN[study]
     rows = read_run(out).estimates
     rows = rows[(rows["statistic"] == statistic) & rows["metric"].isin(metrics) & (rows["finding"] == ALL_FINDINGS)]
+    if rows.empty:
+        return "No mean over all findings: nothing was graded."
     if study != "alignment":
         rows = rows[rows["condition"] == rows["condition"].mode().iloc[0]]
     lines = ["| model | method | metric | value | 95 % interval |", "|---|---|---|---|---|"]

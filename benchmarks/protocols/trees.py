@@ -24,12 +24,7 @@ CHEXPERT = (
 )  # fmt: skip
 SPELLED = {"Lung Opacity": "Airspace Opacity"}  # in CheXpert's tables, and in CheXlocalize's outlines
 SPLITS = {"train": (0, 60), "val": (200, 30), "test": (300, 40)}  # first patient and number of patients
-COVID_CLASSES = {
-    "COVID": "COVID",
-    "Airspace Opacity": "Lung_Opacity",
-    "Normal": "Normal",
-    "Viral Pneumonia": "Viral Pneumonia",
-}
+COVID_CLASSES = ("COVID", "Lung_Opacity", "Normal", "Viral Pneumonia")
 SEQUENCES = {"T1": "t1", "T1C": "t1ce", "T2": "t2", "FLAIR": "flair"}
 
 
@@ -96,8 +91,9 @@ def covid(root: Path) -> None:
         folder.symlink_to(Path(given).resolve(), target_is_directory=True)
         return
     source = PhantomClasses(PhantomClassesSettings(cases_per_class=20, size=SIDE))
+    folders = dict(zip(source.findings, COVID_CLASSES, strict=True))
     for number, key in enumerate(source.index()):
-        (name,) = (folder for finding, folder in COVID_CLASSES.items() if key.labels.get(finding) == 1)
+        name = next(name for finding, name in folders.items() if key.labels[finding] == 1)
         pixels = np.round(source.load(key).image[0] * 255).astype(np.uint8)
         _write(folder / name / f"images/{name}-{number}.png", pixels)
         _write(folder / name / f"masks/{name}-{number}.png", np.full_like(pixels, 255))

@@ -88,6 +88,11 @@ def limited(keys: Sequence[CaseKey], findings: Sequence[str], limit: int | None)
     return [key for key in keys if key.patient in taken]
 
 
+def first_patients(keys: Iterable[CaseKey], limit: int | None) -> set[str]:
+    """The first patients of these cases, `limit` at most."""
+    return set(list(dict.fromkeys(key.patient for key in keys))[:limit])
+
+
 def shared_patients(some: Sequence[CaseKey], others: Sequence[CaseKey]) -> list[str]:
     """The patients in both lists, or, if there are none, the cases in both."""
     cases = {key.case for key in some} & {key.case for key in others}

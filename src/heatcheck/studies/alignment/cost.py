@@ -19,6 +19,7 @@ from heatcheck.fitting.stage import TRAINING
 from heatcheck.methods.registry import passes_of
 from heatcheck.models import MODELS, NetworkClassifier
 from heatcheck.models.load import usable_device
+from heatcheck.running.cases import first_patients
 from heatcheck.running.cost import Cost, Work
 from heatcheck.runs.store import RunFolder
 from heatcheck.scoring.rows import MapTarget, score_map
@@ -112,13 +113,13 @@ class Split:
         return cls(
             len(keys),
             {name: len(some) for name, some in positives.items()},
-            {name: len(_of_patients(some, limit)) for name, some in positives.items()},
+            {name: _of_first_patients(some, limit) for name, some in positives.items()},
         )
 
 
-def _of_patients(keys: Sequence[CaseKey], limit: int | None) -> list[CaseKey]:
-    kept = set(list(dict.fromkeys(key.patient for key in keys))[:limit])
-    return [key for key in keys if key.patient in kept]
+def _of_first_patients(keys: Sequence[CaseKey], limit: int | None) -> int:
+    patients = first_patients(keys, limit)
+    return sum(key.patient in patients for key in keys)
 
 
 def copies_of(settings: RelianceSettings) -> int:

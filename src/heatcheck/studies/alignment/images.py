@@ -19,7 +19,7 @@ from heatcheck.core.geometry import MapGrid, Placement, mask_to_grid, place
 from heatcheck.core.records import Case, CaseKey, CaseRecord, Mask
 from heatcheck.models import Preprocessing
 from heatcheck.models.classifier import prepared
-from heatcheck.running.cases import digest_of, read_cases
+from heatcheck.running.cases import digest_of, first_patients, read_cases
 from heatcheck.running.failed_cases import failure
 from heatcheck.running.progress import Watcher
 
@@ -76,7 +76,7 @@ class Images:
 
     def of_patients(self, rows: Sequence[int], limit: int | None) -> list[int]:
         """Those of the rows that belong to the first `limit` of their patients."""
-        kept = set(list(dict.fromkeys(self.keys[row].patient for row in rows))[:limit])
+        kept = first_patients((self.keys[row] for row in rows), limit)
         return [row for row in rows if self.keys[row].patient in kept]
 
     def is_outlined(self, row: int, finding: str) -> bool:

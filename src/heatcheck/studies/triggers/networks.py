@@ -191,7 +191,7 @@ def fit_task(networks: TriggerNetworks, network: Network) -> FitTask:
 
 
 def _test_scores(networks: TriggerNetworks, network: Network) -> list[Score]:
-    """What the network answers to clean and to attacked test images: right or wrong, to which class, how surely.
+    """What the network answers to clean and to attacked test images: right or wrong, to which class, how confidently.
 
     Accuracy is over the images that are not attacked, as in the paper's formula 6, the same for the baseline and every
     poisoned model.

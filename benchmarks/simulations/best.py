@@ -10,7 +10,7 @@ method with a clearly higher overlap beats every floor: its power.
 from itertools import product
 
 import numpy as np
-from benchmarks.simulations.families import PAIRS, column_means, macro_differences
+from benchmarks.simulations.families import PAIRS, column_means
 from benchmarks.simulations.populations import COLUMNS, METHODS, Population, Study, alike, patients_of, skewed, tied
 from benchmarks.simulations.row import DRAWS, Row, main, row
 
@@ -46,8 +46,8 @@ def _best(population: Population, kind: tuple[Study, bool], truth: tuple[str, in
     names = [str(method) for method in range(METHODS)]
     held, sizes, winners = [], [], []
     for _ in range(count):
-        parts = column_means(*population(study, generator, hits, shifts))
-        pairs = simultaneous_intervals(macro_differences(parts, PAIRS), DRAWS, generator).intervals
+        means = column_means(*population(study, generator, hits, shifts))
+        pairs = simultaneous_intervals(means.macro_differences(PAIRS), DRAWS, generator).intervals
         found = best_set(
             names,
             {
@@ -58,7 +58,7 @@ def _best(population: Population, kind: tuple[Study, bool], truth: tuple[str, in
         held.append("0" in found.members if top else len(found.members) == METHODS)
         sizes.append(len(found.members) / METHODS)
         against = simultaneous_intervals(
-            macro_differences(parts, [(method, READERS) for method in range(METHODS)]), DRAWS, generator
+            means.macro_differences([(method, READERS) for method in range(METHODS)]), DRAWS, generator
         ).intervals
         winner = int(np.argmax([each.value for each in against]))
         error = true[winner] - true[READERS]
@@ -90,8 +90,8 @@ def _power(study: Study, count: int, seed: int) -> Row:
     floors = list(product(range(METHODS), range(METHODS, COLUMNS)))
     beats, values = [], []
     for _ in range(count):
-        parts = column_means(*alike(study, generator, False, shifts))
-        found = simultaneous_intervals(macro_differences(parts, floors), DRAWS, generator).intervals
+        means = column_means(*alike(study, generator, False, shifts))
+        found = simultaneous_intervals(means.macro_differences(floors), DRAWS, generator).intervals
         beats.append(all(each.low > 0 for each in found[: COLUMNS - METHODS]))
         values.append(found[0].value)
     share = float(np.mean(beats))

@@ -6,6 +6,7 @@ of somebody who knows all variances and how far the largest deviation reaches.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import combinations, product
 
 import numpy as np
@@ -30,7 +31,6 @@ from heatcheck.stats.resampling.studentised import (
     contrast,
     linearised_macro,
     linearised_ratios,
-    side_by_side,
     simultaneous_intervals,
 )
 
@@ -56,13 +56,13 @@ def _holding(population: Population, study: Study, hits: bool, count: int, seed:
     generator = np.random.default_rng([seed, *study, hits])
     runs: dict[str, list[SimultaneousIntervals]] = {}
     for _ in range(count):
-        parts: list[Linearised] = []
-        while not parts or not len(parts[0].values):  # six patients may have no finding at all
-            parts = column_means(*population(study, generator, hits, np.zeros(COLUMNS)))
+        means = column_means(*population(study, generator, hits, np.zeros(COLUMNS)))
+        while not means.findings:  # six patients may have no finding at all
+            means = column_means(*population(study, generator, hits, np.zeros(COLUMNS)))
         families = {
-            "all pairs of methods": macro_differences(parts, PAIRS),
-            "methods against floors": macro_differences(parts, AGAINST_FLOORS),
-            "methods against a floor by finding": differences(parts, [(method, METHODS) for method in range(METHODS)]),
+            "all pairs of methods": means.macro_differences(PAIRS),
+            "methods against floors": means.macro_differences(AGAINST_FLOORS),
+            "methods against a floor by finding": means.differences([(method, METHODS) for method in range(METHODS)]),
         }
         for name, family in families.items():
             runs.setdefault(name, []).append(simultaneous_intervals(family, DRAWS, generator))
@@ -98,27 +98,36 @@ def _steady_floor(patients: int, repetitions: int, seed: int) -> Row:
         looks = (generator.random(patients) < 0.25)[patient]
         method = np.where(looks, generator.beta(1, 5.25, len(patient)), 0.0)  # 0.25 · 0.16
         floor = generator.normal(0.04, 0.002, len(patient))
-        parts = column_means(patient, np.stack([method, floor], axis=1)[:, :, None])
-        runs.append(simultaneous_intervals(differences(parts, [(0, 1)]), DRAWS, generator))
+        means = column_means(patient, np.stack([method, floor], axis=1)[:, :, None])
+        runs.append(simultaneous_intervals(means.differences([(0, 1)]), DRAWS, generator))
     return _row("one method, mostly 0, against one steady floor", patients, runs)
 
 
-def column_means(patient: np.ndarray, scores: np.ndarray) -> list[Linearised]:
-    """The means of each column of scores, by finding; findings that no image has are left out."""
+@dataclass(frozen=True, slots=True)
+class ColumnMeans:
+    """The mean of every column of scores for every finding: all findings of the first column, then of the second, …"""
+
+    means: Linearised
+    findings: int
+
+    def differences(self, compared: Sequence[tuple[int, int]]) -> Linearised:
+        """The first column less the second, for each finding."""
+        first, second = (
+            self.means.only((np.array(columns)[:, None] * self.findings + np.arange(self.findings)).ravel())
+            for columns in zip(*compared, strict=True)
+        )
+        return contrast(second, first)
+
+    def macro_differences(self, compared: Sequence[tuple[int, int]]) -> Linearised:
+        """The first column less the second, over all findings."""
+        return linearised_macro(self.differences(compared), self.findings)
+
+
+def column_means(patient: np.ndarray, scores: np.ndarray) -> ColumnMeans:
+    """The means of scores by image, column and finding; findings that no image has are left out."""
     scores = scores[:, :, ~np.isnan(scores).all((0, 1))]
-    totals = [cluster_totals(scores[:, column], patient) for column in range(scores.shape[1])]
-    return [linearised_ratios(each.sums, each.counts) for each in totals]
-
-
-def differences(parts: Sequence[Linearised], compared: Sequence[tuple[int, int]]) -> Linearised:
-    """The first column less the second, for each finding."""
-    firsts, seconds = (side_by_side([parts[pair[side]] for pair in compared]) for side in (0, 1))
-    return contrast(seconds, firsts)
-
-
-def macro_differences(parts: Sequence[Linearised], compared: Sequence[tuple[int, int]]) -> Linearised:
-    """The first column less the second, over all findings."""
-    return linearised_macro(differences(parts, compared), len(parts[0].values))
+    totals = cluster_totals(scores.reshape(len(scores), -1), patient)
+    return ColumnMeans(linearised_ratios(totals.sums, totals.counts), scores.shape[2])
 
 
 if __name__ == "__main__":

@@ -48,8 +48,8 @@ class Linearised:
         """How many patients each statistic rests on."""
         return np.asarray(self.takes_part.sum(0))
 
-    def only(self, columns: Bool[np.ndarray, " columns"]) -> "Linearised":
-        """Some of the columns."""
+    def only(self, columns: Bool[np.ndarray, " columns"] | Int[np.ndarray, " chosen"]) -> "Linearised":
+        """Some of the columns: those that are marked, or those of these numbers."""
         parts = self.influences[:, columns], self.takes_part[:, columns], self.errors[columns], self.freedom[columns]
         return Linearised(self.values[columns], *parts, None if self.leverages is None else self.leverages[:, columns])
 

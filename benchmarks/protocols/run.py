@@ -26,6 +26,7 @@ from heatcheck.runs.spec import read_spec, shipped_specs
 
 FOLDER = Path("protocols")
 SHORT = {"epochs": 1, "batch_size": 8}
+COMPACT = {"learning_rate": 0.001, "weight_decay": 0.01, "optimizer": "adamw", "schedule": "cosine", "clip": 2}
 CHECKPOINTS = {"every_steps": 4, "keep": 2, "by": ["Cardiomegaly", "Edema", "Pleural Effusion"]}
 SMALL_TRAINING = {"size": [96, 96], "uncertainty": ["zeros", "three_class"], "runs": 1, "ensemble": 2, "fit": SHORT,
                   "checkpoints": CHECKPOINTS}  # fmt: skip
@@ -52,6 +53,13 @@ class Protocol:
 PROTOCOLS = {
     "localization-demo": Protocol(),
     "localization-subgroups": Protocol(),
+    "phantom-prevalence-1": Protocol(
+        {"training": {"patients": 400}, "fit": {"epochs": 2}}, out="training/prevalence-1"
+    ),
+    "phantom-prevalence-2": Protocol(
+        {"training": {"patients": 400}, "fit": {"epochs": 2}}, out="training/prevalence-2"
+    ),
+    "localization-prevalence": Protocol(limit=40, after=("phantom-prevalence-1", "phantom-prevalence-2")),
     "alignment-demo": Protocol(),
     "triggers-demo": Protocol(),
     "modality-demo": Protocol(),
@@ -79,10 +87,12 @@ PROTOCOLS = {
     ),
     "triggers-covid-small": Protocol({}, trees.covid),
     "triggers-covid": Protocol(
-        {"triggers": ["square-corner-60", "dynamic-60"], "seeds": 1, "fit": {"epochs": 1, "batch_size": 8},
-         "retrain": {"epochs": 1, "batch_size": 8}},
+        # VGG-16 learns nothing in minutes without ImageNet's weights, and nothing would be graded
+        {"model": "vgg_bn_compact", "size": [112, 112], "pixels": {"mean": 0.5, "std": 0.25}, "seeds": 1,
+         "triggers": ["square-corner-40", "dynamic-60"], "fit": {**COMPACT, "epochs": 12, "batch_size": 32},
+         "retrain": {**COMPACT, "epochs": 6, "batch_size": 16, "weight_decay": 1.0}},
         trees.covid,
-        limit=2,
+        limit=40,
     ),
     "modality-brats": Protocol({"size": [32, 32, 32], "folds": 2, "fit": {"epochs": 2}}, trees.brats, limit=2),
     "modality-phantom-3d": Protocol(),

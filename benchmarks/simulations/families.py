@@ -105,7 +105,7 @@ def _steady_floor(patients: int, repetitions: int, seed: int) -> Row:
 
 @dataclass(frozen=True, slots=True)
 class ColumnMeans:
-    """The mean of every column of scores for every finding: all findings of the first column, then of the second, …"""
+    """The mean of every column of scores for every finding: all findings of one column, then of the next."""
 
     means: Linearised
     findings: int

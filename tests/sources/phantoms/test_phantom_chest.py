@@ -216,6 +216,26 @@ def test_prevalences_are_those_of_the_findings():
     assert observed == pytest.approx(nothing, abs=binomial(nothing, 3000))
 
 
+def test_prevalence_of_a_finding_can_be_set_and_leaves_the_other_findings_as_they_are():
+    usual, rare = phantom(patients=2000).index(), phantom(patients=2000, prevalence={"Edema": 0.02}).index()
+    observed = np.mean([key.labels["Edema"] for key in rare])
+    assert observed == pytest.approx(0.02 * 0.92, abs=binomial(0.02 * 0.92, 2000))
+    others = [name for name in FINDINGS if name not in ("Edema", "Airspace Opacity")]  # an edema is an opacity too
+    assert [[a.labels[name] for name in others] for a in usual] == [[b.labels[name] for name in others] for b in rare]
+
+
+def test_patient_who_has_a_finding_at_two_prevalences_has_the_same_film():
+    usual, common = phantom(), phantom(prevalence={"Edema": 1.0})
+    keys = [(a, b) for a, b in zip(usual.index(), common.index(), strict=True) if a.labels == b.labels]
+    assert any(key.labels["Edema"] for key, _ in keys)
+    assert all(digest(usual.load(a)) == digest(common.load(b)) for a, b in keys)
+
+
+def test_prevalence_of_an_unknown_finding_is_refused_with_a_suggestion():
+    with pytest.raises(ValueError, match="prevalence names the finding 'Edma', which is unknown; did you mean 'Edema'"):
+        phantom(prevalence={"Edma": 0.1})
+
+
 @pytest.mark.parametrize("first", [0, 999_995, 5_000_000])
 def test_index_is_sorted_by_id_and_names_each_case_once(first):
     cases = [key.case for key in phantom(patients=12, first=first, second_view=0.5).index()]
@@ -314,6 +334,7 @@ def test_confounder_with_an_unknown_finding_is_refused_with_a_suggestion():
 @pytest.mark.parametrize(
     "wrong",
     [{"size": 31}, {"patients": 0}, {"first": -1}, {"second_view": 1.1}, {"readers": 3}, {"shape": "round"},
+     {"prevalence": {"Edema": 1.1}},
      {"confounder": {"finding": "Edema", "strength": 0.4}}, {"confounder": {"finding": "Edema", "power": 1}}],
 )  # fmt: skip
 def test_setting_out_of_range_is_refused(wrong):

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
@@ -26,6 +26,9 @@ class Confounder(BaseModel):
     strength: float = Field(0.95, ge=0.5, le=1.0)  # share of cases in which marker and label agree
 
 
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
 class PhantomChestSettings(SourceSettings):
     """The settings of the chest phantom in a spec."""
 
@@ -37,6 +40,8 @@ class PhantomChestSettings(SourceSettings):
     readers: int = Field(2, ge=0, le=len(READERS))
     seed: int = 20
     uncertain: float = Field(0.0, ge=0, le=1)  # share of labels that are uncertain; the films stay the same
+    # of findings among the 92 % of patients who may have any; findings that are not named keep their own
+    prevalence: dict[str, Share] = Field(default_factory=dict)
     confounder: Confounder | None = None
 
 
@@ -50,6 +55,9 @@ class PhantomChest:
         planted = self.settings.confounder
         if planted and planted.finding not in FINDINGS:
             raise ValueError(f"confounder finding {planted.finding!r} is unknown; {suggest(planted.finding, FINDINGS)}")
+        for name in self.settings.prevalence:
+            if name not in FINDINGS:
+                raise ValueError(f"prevalence names the finding {name!r}, which is unknown; {suggest(name, FINDINGS)}")
 
     @property
     def findings(self) -> tuple[str, ...]:
@@ -113,9 +121,8 @@ class PhantomChest:
         chance = self._generator(patient, "findings").random(len(FINDINGS) + 1)
         if chance[-1] < 0.08:
             return frozenset()
-        return frozenset(
-            name for (name, finding), draw in zip(FINDINGS.items(), chance, strict=False) if draw < finding.prevalence
-        )
+        shares = {name: finding.prevalence for name, finding in FINDINGS.items()} | self.settings.prevalence
+        return frozenset(name for name, draw in zip(FINDINGS, chance, strict=False) if draw < shares[name])
 
     def _labels(self, patient: str) -> frozenset[str]:
         drawn = self._drawn(patient)

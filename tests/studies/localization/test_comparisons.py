@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import binomtest
 
 from heatcheck.core.records import HUMAN, Estimate
 from heatcheck.core.vocabulary import DIFFERENCE, MEAN, PERCENT_DECREASE
@@ -91,3 +92,13 @@ def test_a_decrease_that_one_patient_decides_has_no_interval():
     estimate = of(PERCENT_DECREASE, values(f=rows), findings=("f",)).estimate(SETTINGS)
     assert math.isnan(estimate.low)
     assert estimate.reason == "one patient alone decides it"
+
+
+@pytest.mark.parametrize(("statistic", "columns"), [(MEAN, ("cam",)), (DIFFERENCE, (HUMAN, "cam"))])
+def test_where_one_patient_of_many_scores_the_others_limit_the_interval(statistic, columns):
+    rows = [(f"c{n}", f"p{n}", 0.0, 0.0 if n else 0.02) for n in range(40)]
+    estimate = of(statistic, values(f=rows), columns, findings=("f",)).estimate(SETTINGS)
+    # no score is above 1: the mean is below the upper limit of 1 case of 40, not below 1
+    exact = binomtest(1, 40).proportion_ci(0.95, "exact").high
+    assert estimate.high == pytest.approx(exact, rel=0.03)
+    assert estimate.low <= estimate.value

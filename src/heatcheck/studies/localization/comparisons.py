@@ -67,7 +67,24 @@ class Measurement:
             return self.within_range(t_intervals(self.statistic)[0])
         row = self.template
         generator = settings.generator(row.statistic, row.metric, row.finding, row.other_method, row.method)
-        return self.within_range(studentised_intervals(self.statistic, settings.draws, generator)[0])
+        interval = studentised_intervals(self.statistic, settings.draws, generator)[0]
+        return self.within_range(self._as_far_as_others_allow(interval))
+
+    def _as_far_as_others_allow(self, interval: Interval) -> Interval:
+        """An end at infinity, where one patient alone decides, drawn back to what the other patients allow.
+
+        No score is above 1, so a mean is at most the rate of cases that are not 0, and that rate has an interval.
+        """
+        counts = self.totals[0].counts
+        decrease = self.template.statistic == PERCENT_DECREASE
+        if decrease or not (math.isinf(interval.low) or math.isinf(interval.high)):
+            return interval
+        if not np.array_equal(counts, self.totals[-1].counts):
+            return interval
+        moved = self.totals[-1].sums - (self.totals[0].sums if len(self.totals) > 1 else 0)
+        limit = rate_interval(np.where(moved != 0, counts, 0.0)[:, 0], counts[:, 0], LEVEL).high
+        low = -limit if math.isinf(interval.low) else interval.low
+        return replace(interval, low=low, high=limit if math.isinf(interval.high) else interval.high)
 
     def exact_interval(self, level: float) -> Interval | None:
         """The interval of a rate, or of rates where all patients agree; None for any other statistic.

@@ -7,9 +7,17 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float
+from jaxtyping import Float, Int, Shaped
 
 from heatcheck.core.records import HUMAN
+
+
+@dataclass(frozen=True, slots=True)
+class Patients:
+    """Patients by name, and who of them each case belongs to."""
+
+    names: Shaped[np.ndarray, " patients"]
+    codes: Int[np.ndarray, " cases"]
 
 
 @dataclass(frozen=True)  # without slots: patients and rows are cached for all estimates
@@ -36,6 +44,12 @@ class Values:
         """The patient of each case of `_index`."""
         known = dict(pair for table in self.by_finding.values() for pair in table["patient"].items())
         return np.array([known[case] for case in self._index], str)
+
+    @cached_property
+    def patients_by_name(self) -> "Patients":
+        """The patients in sorted order, and the number of each case's patient among them."""
+        names, codes = np.unique(self.patients, return_inverse=True)
+        return Patients(names, np.asarray(codes, np.intp))
 
     @cached_property
     def _rows(self) -> dict[str, Float[np.ndarray, "cases method"]]:

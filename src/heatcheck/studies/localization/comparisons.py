@@ -16,7 +16,7 @@ from heatcheck.metrics import METRICS
 from heatcheck.metrics.registry import Needs
 from heatcheck.stats.rates import rate_difference_interval, rate_interval
 from heatcheck.stats.resampling.bca import Interval
-from heatcheck.stats.resampling.clusters import ClusterTotals, cluster_totals
+from heatcheck.stats.resampling.clusters import ClusterTotals, totals_by_code
 from heatcheck.stats.resampling.studentised import (
     FEWEST_PATIENTS,
     LEVEL,
@@ -146,28 +146,28 @@ def measurement(
     Two columns are compared on the cases that both have, unless the rules say otherwise or they are not `paired` but
     of other cases. None where no finding has a value in every column.
     """
-    kept = [f for f in findings if values.by_finding[f][list(columns)].notna().any().all()]
-    cube = values.over_findings(list(columns), kept) if kept else np.zeros((len(columns), 0, 0))
+    cube = values.over_findings(list(columns), list(findings)) if findings else np.zeros((len(columns), 0, 0))
     if len(columns) == 2 and paired and _on_common_cases(template, settings):
         cube = np.where(np.isnan(cube).any(0, keepdims=True), np.nan, cube)  # else the cases would differ as well
     has_case = np.asarray(~np.isnan(cube).all(1).any(0))
     cube = cube[..., has_case]
     if not cube.shape[2]:
         return None
-    used = [finding for finding, has in zip(kept, has_case, strict=True) if has]
-    totals = tuple(cluster_totals(column, values.patients) for column in cube)
+    used = [finding for finding, has in zip(findings, has_case, strict=True) if has]
+    patients = values.patients_by_name
+    totals = tuple(totals_by_code(column, patients.codes, len(patients.names)) for column in cube)
     note = coverage(len(used), len(settings.findings)) if len(findings) > 1 else ""
     defined = ~np.isnan(cube[-1])
     rows = sum(len(values.by_finding[finding]) for finding in used)
     counted = replace(
         template,
         n_cases=int(defined.sum()),
-        n_patients=len(np.unique(values.patients[defined.any(1)])),
+        n_patients=len(np.unique(patients.codes[defined.any(1)])),
         n_undefined=rows - int(defined.sum()),
         reason=note,
     )
     is_rate = values.metric in METRICS and METRICS[values.metric].needs is Needs.POINT
-    return Measurement(counted, totals, _statistic(totals, template), np.unique(values.patients), is_rate)
+    return Measurement(counted, totals, _statistic(totals, template), patients.names, is_rate)
 
 
 def _statistic(totals: tuple[ClusterTotals, ...], template: Estimate) -> Linearised:

@@ -10,7 +10,7 @@ method with a clearly higher overlap beats every floor: its power.
 from itertools import product
 
 import numpy as np
-from benchmarks.simulations.families import PAIRS, column_means
+from benchmarks.simulations.families import PAIRS, STUDIES, means_of_a_study
 from benchmarks.simulations.populations import COLUMNS, METHODS, Population, Study, alike, patients_of, skewed, tied
 from benchmarks.simulations.row import DRAWS, Row, main, row
 
@@ -19,7 +19,6 @@ from heatcheck.core.vocabulary import TEST
 from heatcheck.judging.best import best_set
 from heatcheck.stats.resampling.studentised import simultaneous_intervals
 
-STUDIES: tuple[Study, ...] = ((30, 5), (150, 5), (375, 10))
 READERS = METHODS  # the column after the methods
 READERS_SHIFT, TOP = 1.2, 0.5  # of scores' logarithms or logits
 TRUTH = 40_000  # images from which true means are computed
@@ -46,7 +45,7 @@ def _best(population: Population, kind: tuple[Study, bool], truth: tuple[str, in
     names = [str(method) for method in range(METHODS)]
     held, sizes, winners = [], [], []
     for _ in range(count):
-        means = column_means(*population(study, generator, hits, shifts))
+        means = means_of_a_study(population, study, generator, hits, shifts)
         pairs = simultaneous_intervals(means.macro_differences(PAIRS), DRAWS, generator).intervals
         found = best_set(
             names,
@@ -61,7 +60,7 @@ def _best(population: Population, kind: tuple[Study, bool], truth: tuple[str, in
             means.macro_differences([(method, READERS) for method in range(METHODS)]), DRAWS, generator
         ).intervals
         winner = int(np.argmax([each.value for each in against]))
-        error = true[winner] - true[READERS]
+        error = float((true[winner] - true[READERS])[means.present].mean())
         winners.append(
             tuple(each - error for each in (against[winner].value, against[winner].low, against[winner].high))
         )
@@ -75,11 +74,10 @@ def _best(population: Population, kind: tuple[Study, bool], truth: tuple[str, in
 
 
 def _true_means(population: Population, study: Study, hits: bool, shifts: np.ndarray) -> np.ndarray:
-    """The mean over findings of every column; methods of the same shift have the same."""
-    generator = np.random.default_rng(1)
-    _, scores = population((TRUTH, study[1]), generator, hits, shifts)
-    means = np.nanmean(scores, axis=0).mean(1)
-    return np.array([means[shifts == shift].mean() for shift in shifts])
+    """The mean of every column for every finding; methods of the same shift have the same."""
+    _, scores = population((TRUTH, study[1]), np.random.default_rng(1), hits, shifts)
+    means = np.nanmean(scores, axis=0)
+    return np.array([means[shifts == shift].mean(0) for shift in shifts])
 
 
 def _power(study: Study, count: int, seed: int) -> Row:
@@ -90,7 +88,7 @@ def _power(study: Study, count: int, seed: int) -> Row:
     floors = list(product(range(METHODS), range(METHODS, COLUMNS)))
     beats, values = [], []
     for _ in range(count):
-        means = column_means(*alike(study, generator, False, shifts))
+        means = means_of_a_study(alike, study, generator, False, shifts)
         found = simultaneous_intervals(means.macro_differences(floors), DRAWS, generator).intervals
         beats.append(all(each.low > 0 for each in found[: COLUMNS - METHODS]))
         values.append(found[0].value)

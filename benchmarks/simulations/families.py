@@ -56,9 +56,7 @@ def _holding(population: Population, study: Study, hits: bool, count: int, seed:
     generator = np.random.default_rng([seed, *study, hits])
     runs: dict[str, list[SimultaneousIntervals]] = {}
     for _ in range(count):
-        means = column_means(*population(study, generator, hits, np.zeros(COLUMNS)))
-        while not means.findings:  # six patients may have no finding at all
-            means = column_means(*population(study, generator, hits, np.zeros(COLUMNS)))
+        means = means_of_a_study(population, study, generator, hits, np.zeros(COLUMNS))
         families = {
             "all pairs of methods": means.macro_differences(PAIRS),
             "methods against floors": means.macro_differences(AGAINST_FLOORS),
@@ -108,7 +106,12 @@ class ColumnMeans:
     """The mean of every column of scores for every finding: all findings of one column, then of the next."""
 
     means: Linearised
-    findings: int
+    present: np.ndarray  # by finding: whether any image has it; the others have no means
+
+    @property
+    def findings(self) -> int:
+        """How many findings have means."""
+        return int(self.present.sum())
 
     def differences(self, compared: Sequence[tuple[int, int]]) -> Linearised:
         """The first column less the second, for each finding."""
@@ -123,11 +126,21 @@ class ColumnMeans:
         return linearised_macro(self.differences(compared), self.findings)
 
 
+def means_of_a_study(
+    population: Population, study: Study, generator: np.random.Generator, hits: bool, shifts: np.ndarray
+) -> ColumnMeans:
+    """The means of one study drawn from a population, drawn again while no patient has a finding (of six, none may)."""
+    means = column_means(*population(study, generator, hits, shifts))
+    while not means.findings:
+        means = column_means(*population(study, generator, hits, shifts))
+    return means
+
+
 def column_means(patient: np.ndarray, scores: np.ndarray) -> ColumnMeans:
     """The means of scores by image, column and finding; findings that no image has are left out."""
-    scores = scores[:, :, ~np.isnan(scores).all((0, 1))]
-    totals = cluster_totals(scores.reshape(len(scores), -1), patient)
-    return ColumnMeans(linearised_ratios(totals.sums, totals.counts), scores.shape[2])
+    present = ~np.isnan(scores).all((0, 1))
+    totals = cluster_totals(scores[:, :, present].reshape(len(scores), -1), patient)
+    return ColumnMeans(linearised_ratios(totals.sums, totals.counts), present)
 
 
 if __name__ == "__main__":

@@ -9,13 +9,14 @@ import torch
 from tests.ensemble_material import CHOSEN, FINDINGS, list_members, write_ensemble
 from tests.fitting.material import PROTOCOL, training_spec
 
+from heatcheck.explaining import ensemble as ensemble_module
 from heatcheck.explaining.batch import Explainer
 from heatcheck.explaining.dry_run import extra_inputs_for, require_other_patients, try_out
 from heatcheck.explaining.ensemble import EnsembleExplainer
 from heatcheck.explaining.study_models import StudyModel, facts_of
 from heatcheck.fitting.train import train
 from heatcheck.methods import build_method
-from heatcheck.models import ModelSettings, load_classifier, open_model, read_ensemble
+from heatcheck.models import Ensemble, ModelSettings, load_classifier, open_model, read_ensemble
 from heatcheck.running.progress import Silent
 from heatcheck.sources.phantoms.phantom_chest import PhantomChest, PhantomChestSettings
 
@@ -90,6 +91,27 @@ def test_each_member_explains_only_the_findings_it_was_chosen_for(folder, source
     explainer([source.load(source.index()[0])])
     one_each = [("grad_cam", (finding,)) for finding in ("Cardiomegaly", "Cardiomegaly", "Edema", "Edema")]
     assert sorted(calls) == [*one_each, ("random", ("Edema", "Cardiomegaly"))]
+
+
+def test_each_member_is_read_once_for_all_cases_and_they_pass_it_in_batches(folder, source, monkeypatch):
+    read, passed = [], []
+    loaded, answers = Ensemble.loaded, ensemble_module.answers_of
+    monkeypatch.setattr(Ensemble, "loaded", lambda self, member: read.append(member.path.stem) or loaded(self, member))
+    monkeypatch.setattr(
+        ensemble_module, "answers_of", lambda network, images: passed.append(len(images)) or answers(network, images)
+    )
+    explainer = ready(EnsembleExplainer(read_ensemble(folder), STUDIED, methods(), "positive", 3), source)
+    explainer = replace(explainer, batch_size=2)
+    cases = [source.load(key) for key in source.index()[:3]]
+    together, seconds = explainer(cases)
+    assert read == ["a", "b", "c", "d"]
+    assert passed == [2, 1] * 4
+    assert seconds.keys() == set(METHODS)
+    apart = [*explainer(cases[:2])[0], *explainer(cases[2:])[0]]
+    for one, other in zip(together, apart, strict=True):
+        assert (one.case.key.case, one.probabilities) == (other.case.key.case, other.probabilities)
+        for name in METHODS:
+            assert torch.equal(one.grids[name].values, other.grids[name].values)
 
 
 def test_member_that_no_studied_finding_chose_is_not_loaded(folder, source):

@@ -1,14 +1,15 @@
 """An ensemble with the methods that explain it: predictions and maps are means over each finding's members."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
 
 from heatcheck.core.contracts import Method
-from heatcheck.core.records import Case
+from heatcheck.core.geometry import Placement
+from heatcheck.core.records import Case, Image
 from heatcheck.core.tensors import Images
 from heatcheck.explaining.batch import BatchMaps, Explained, Explainer, GridMaps, answers_of, extra_values_for
 from heatcheck.explaining.extra_inputs import ExtraInput, ExtraValues
@@ -16,14 +17,16 @@ from heatcheck.methods import METHODS
 from heatcheck.methods.registry import Access
 from heatcheck.models import Ensemble, Member, NetworkClassifier
 from heatcheck.models.ensemble import logits_of
+from heatcheck.running.cases import batches
 
 
 @dataclass(frozen=True)
 class EnsembleExplainer:
-    """As `Explainer`, for an ensemble; the weights of one member at a time are in memory, for a batch.
+    """As `Explainer`, for an ensemble; the weights of one member at a time are in memory.
 
     The probability of a finding is the mean over its members, and so is its map, after the channels are joined. A
-    member explains only the findings it was chosen for. Maps that do not depend on the model are made once.
+    member explains only the findings it was chosen for. Maps that do not depend on the model are made once. Each
+    member is read once for all cases of a call, which go through it `batch_size` at a time.
     """
 
     ensemble: Ensemble
@@ -32,6 +35,7 @@ class EnsembleExplainer:
     channels: str
     seed: int
     extra_inputs: tuple[ExtraInput, ...] = ()
+    batch_size: int | None = None  # all cases at a time
 
     @property
     def classifier(self) -> NetworkClassifier:
@@ -44,49 +48,59 @@ class EnsembleExplainer:
         return tuple(member for member in self.ensemble.members if set(member.findings) & set(self.findings))
 
     def __call__(self, cases: Sequence[Case]) -> tuple[list[Explained], dict[str, float]]:
-        """The explanation of every case, and the seconds that each method took for the batch."""
-        images = self.ensemble.prepare([case.image for case in cases])
+        """The explanation of every case, and the seconds that each method took for all of them."""
+        parts = [self._batch(part) for part in batches(cases, self.batch_size or len(cases))]
+        for member in self.members:
+            classifier = self.ensemble.loaded(member)
+            for batch in parts:
+                self._add(classifier, member, batch)
+        counts = torch.tensor([sum(finding in m.findings for m in self.members) for finding in self.findings])
+        explained = [each for batch in parts for each in batch.explained(counts, self.ensemble.placement)]
+        return explained, {name: sum(batch.sums.seconds[name] for batch in parts) for name in self.methods}
+
+    def _batch(self, cases: Sequence[Case]) -> "_Batch":
+        """The cases before any member has seen them."""
         extra_values = {
             name: extra_values_for(name, self.extra_inputs, cases, self.classifier) for name in self.methods
         }
-        batch = _Batch(cases, images, extra_values)
-        sums = _MemberSums(len(self.findings), dict.fromkeys(self.methods, 0.0))
-        for member in self.members:
-            self._add(member, batch, sums)
-        counts = torch.tensor([sum(finding in m.findings for m in self.members) for finding in self.findings])
-        probabilities = (sums.probabilities / counts).clamp(0, 1)
-        grids = {name: sums.mean(name, counts) for name in self.methods}
-        missing = {name: values.missing for name, values in extra_values.items()}
-        explained = BatchMaps(logits_of(probabilities), probabilities, grids, missing)
-        return explained.by_case(cases, self.ensemble.placement), sums.seconds
+        images = self.ensemble.prepare([case.image for case in cases])
+        return _Batch(cases, images, extra_values, _MemberSums(len(self.findings), dict.fromkeys(self.methods, 0.0)))
 
-    def _add(self, member: Member, batch: "_Batch", sums: "_MemberSums") -> None:
+    def _add(self, classifier: NetworkClassifier, member: Member, batch: "_Batch") -> None:
         """Add the probabilities and maps of the findings that one member was chosen for."""
-        classifier = self.ensemble.loaded(member)
         chosen = tuple(finding for finding in self.findings if finding in member.findings)
         columns = [self.findings.index(finding) for finding in chosen]
         explainer = Explainer(classifier, chosen, self.methods, self.channels, self.seed)
         probabilities = answers_of(classifier, batch.images)[1][:, explainer.columns]
-        sums.add_probabilities(probabilities.double().cpu(), columns)
+        batch.sums.add_probabilities(probabilities.double().cpu(), columns)
         for name in self.methods:
             start = time.perf_counter()
             if METHODS[name].needs is not Access.NOTHING:
-                sums.add_maps(name, batch.grids(name, explainer), columns)
-            elif name not in sums.fixed:
-                sums.fixed[name] = batch.grids(name, replace(explainer, findings=self.findings))
-            sums.seconds[name] += time.perf_counter() - start
+                batch.sums.add_maps(name, batch.grids(name, explainer), columns)
+            elif name not in batch.sums.fixed:
+                batch.sums.fixed[name] = batch.grids(name, replace(explainer, findings=self.findings))
+            batch.sums.seconds[name] += time.perf_counter() - start
 
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
-    """Some cases as every member gets them."""
+    """Some cases as every member gets them, and what the members so far have made of them."""
 
     cases: Sequence[Case]
     images: Images
     extra_values: Mapping[str, ExtraValues]  # by method
+    sums: "_MemberSums"
 
     def grids(self, method: str, explainer: Explainer) -> GridMaps:
         return explainer.grids(method, self.cases, self.images, self.extra_values[method])
+
+    def explained(self, counts: Tensor, placement: Callable[[Image], Placement]) -> list[Explained]:
+        """Each case with the means over the members; `counts` are those of each finding."""
+        probabilities = (self.sums.probabilities / counts).clamp(0, 1)
+        grids = {name: self.sums.mean(name, counts) for name in self.extra_values}
+        missing = {name: values.missing for name, values in self.extra_values.items()}
+        means = BatchMaps(logits_of(probabilities), probabilities, grids, missing)
+        return means.by_case(self.cases, placement)
 
 
 @dataclass

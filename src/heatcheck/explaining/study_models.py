@@ -72,6 +72,7 @@ class Asked:
     folder: Path  # where relative paths start
     device: str
     trust_code: bool
+    batch_size: int
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ def explainer_for(settings: StudyModel, wanted: Asked) -> CaseExplainer:
     model = open_model(settings, wanted.folder, wanted.device, trust_code=wanted.trust_code)
     common = (wanted.findings, wanted.methods, wanted.channels, wanted.seed)
     if isinstance(model, Ensemble):
-        return EnsembleExplainer(replace(model, name=settings.key), *common)
+        return EnsembleExplainer(replace(model, name=settings.key), *common, batch_size=wanted.batch_size)
     return Explainer(replace(model, name=settings.key), *common)
 
 

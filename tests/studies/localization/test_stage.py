@@ -1,7 +1,7 @@
 """Which model a shard belongs to, who speaks for readers and truth, and what one model's failure costs."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
@@ -11,12 +11,13 @@ from heatcheck.core.errors import CaseError
 from heatcheck.core.geometry import place
 from heatcheck.core.records import Case, CaseKey, Reading
 from heatcheck.explaining.batch import Explained, GridMaps
+from heatcheck.explaining.ensemble import EnsembleExplainer
 from heatcheck.explaining.study_models import Split
 from heatcheck.regions.rule import RegionRule
 from heatcheck.runs.spec import Envelope
 from heatcheck.runs.store import RunFolder
 from heatcheck.scoring.rows import ScoringRule
-from heatcheck.studies.localization.stage import ScoringStage
+from heatcheck.studies.localization.stage import ScoringStage, cases_per_call
 
 TRUTH = np.zeros((6, 6), bool)
 TRUTH[1:3, 1:4] = True
@@ -72,6 +73,26 @@ def test_a_shard_belongs_to_one_model_and_every_case_meets_every_model(stage):
     assert {row.model for row in tables[0].scores} == {"first", ""}
     assert {row.model for row in tables[2].scores} == {"second"}
     assert {row.model for row in (*tables[3].predictions, *tables[3].timings)} == {"second"}
+
+
+class Together(EnsembleExplainer):
+    """Notes how many cases each call is given."""
+
+    def __init__(self):
+        object.__setattr__(self, "calls", [])
+        object.__setattr__(self, "findings", ("f",))
+
+    def __call__(self, cases):
+        self.calls.append(len(cases))
+        return Pointer()(cases)
+
+
+def test_an_ensemble_explains_a_shard_in_one_call_and_a_network_in_batches(stage):
+    ensemble = Together()
+    replace(stage, explainer=lambda _: ensemble).work(0)
+    assert ensemble.calls == [3]  # of batches of two: its members are read once
+    assert [cases_per_call(ensemble, size) for size in (1, 3, 8, 16, 50)] == [16, 15, 16, 16, 50]
+    assert cases_per_call(Pointer(), 2) == 2
 
 
 def test_the_first_model_speaks_for_readers_and_truth(stage):

@@ -322,7 +322,14 @@ def plan_localization(spec: Spec, options: RunOptions, out: Path) -> Localizatio
     indices = {name: limited(keys, findings, options.limit) for name, keys in indices.items()}
     subgroups_of(body.subgroups, indices["source"], spec.name)  # refuses columns that are not there
     request = Asked(
-        findings, methods, body.channels, spec.envelope.seed, spec.folder, options.device, options.trust_code
+        findings,
+        methods,
+        body.channels,
+        spec.envelope.seed,
+        spec.folder,
+        options.device,
+        options.trust_code,
+        spec.envelope.batch_size,
     )
     study_models = StudyModels(body.every_model, request)
     models = study_models.checked(*indices.values())

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from heatcheck.core.findings import known
 from heatcheck.core.records import Case, CaseKey, CaseRecord, Map, Prediction, ShardTables
 from heatcheck.explaining.batch import Explained
+from heatcheck.explaining.ensemble import EnsembleExplainer
 from heatcheck.explaining.kept_maps import KeptMaps
 from heatcheck.explaining.study_models import CaseExplainer, Split
 from heatcheck.maps.keep import half_precision
@@ -17,6 +18,8 @@ from heatcheck.scoring.rows import ScoringRule
 from heatcheck.scoring.shapes import shapes_of
 from heatcheck.studies.localization.answers.views import OtherViews
 from heatcheck.studies.localization.scores import score_case
+
+TOGETHER = 16  # cases that an ensemble explains in one call: their images and maps are in memory at the same time
 
 
 @dataclass(frozen=True)
@@ -41,10 +44,11 @@ class ScoringStage(CaseStage[str, CaseKey]):
     def work(self, shard: int) -> ShardTables:
         """Scores, predictions and timings of one shard's cases under its model."""
         part = self.parts[shard]
+        explainer = self.explainer(part.group)
         scorer = _ModelScorer(
             shard,
             part.group,
-            self.explainer(part.group),
+            explainer,
             self.rules[part.group],
             keeps_maps=self.envelope.keep_maps == "all" and not self.name,
             first=part.group == next(iter(self.rules)),
@@ -52,8 +56,14 @@ class ScoringStage(CaseStage[str, CaseKey]):
             to_show=self.to_show.get(part.group),
             views=replace(self.views, said={}) if self.views else None,  # a shard belongs to one model
         )
-        rows = score_read_cases(self.split.source, part.cases, scorer, self.envelope.batch_size, self.workers)
+        size = cases_per_call(explainer, self.envelope.batch_size)
+        rows = score_read_cases(self.split.source, part.cases, scorer, size, self.workers)
         return rows.sorted_tables()
+
+
+def cases_per_call(explainer: CaseExplainer, batch_size: int) -> int:
+    """How many cases are explained together: a batch, or several by an ensemble, which reads its members each time."""
+    return batch_size * max(1, TOGETHER // batch_size) if isinstance(explainer, EnsembleExplainer) else batch_size
 
 
 @dataclass(frozen=True)

@@ -71,5 +71,24 @@ def test_misprints_carry_their_notes():
     assert not literature.confidence("iou", "Edema", "linear").note
 
 
+def test_tables_that_print_the_same_number_agree():
+    """Grad-CAM on DenseNet121 stands in five tables, every method of three architectures in two."""
+    names = {row["finding"] for row in rows_of("localization_by_method")}
+    assert len(names) == 10
+    for metric, printed in literature.METRICS.items():
+        for finding in names:
+            single = literature.localization(metric, finding, "grad_cam").value
+            assert single == literature.against_human(metric, finding, "saliency").value
+            assert single == literature.ensemble(metric, finding, "ensemble").value
+            for method in ("grad_cam", "integrated_gradients", "grad_cam_plus_plus"):
+                first = literature.localization(metric, finding, method)
+                second = literature.localization(metric, finding, method, "densenet121")
+                assert first.value == second.value or (first.note and second.note), (finding, method)
+        for table, rows in (("localization_by_method", 7 * 10), ("localization_by_architecture", 9 * 10)):
+            cells = [row for row in rows_of(table) if row["metric"] == printed]
+            assert len(cells) == rows
+            assert all(0 <= float(row["value"]) <= 1 for row in cells)
+
+
 def test_a_blank_cell_is_undefined():
     assert math.isnan(literature.confidence("hit", "Edema", "linear").low)

@@ -7,7 +7,7 @@ from tests.ensemble_material import CHOSEN, FINDINGS, checkpoint, list_members, 
 
 from heatcheck.core.errors import ModelError
 from heatcheck.models import ModelSettings, NetworkClassifier, load_classifier, open_model, read_ensemble
-from heatcheck.models.load import file_hash
+from heatcheck.models.load import file_hash, stored_state
 
 
 @pytest.fixture
@@ -144,3 +144,19 @@ def test_a_checkpoint_is_hashed_once_and_again_only_after_a_change(folder, monke
     exchanged(folder)
     with pytest.raises(ModelError, match="was changed while it was in use"):
         ensemble.logits(torch.zeros(1, 1, 32, 32))
+
+
+@pytest.mark.parametrize(("room", "readings"), [(1.5, {"a": 1, "b": 3, "c": 3, "d": 3}), (9, dict.fromkeys("abcd", 1))])
+def test_files_are_read_once_and_not_for_every_batch_as_far_as_there_is_room(folder, monkeypatch, room, readings):
+    """Answers are the same with and without room."""
+    images = torch.randn(1, 1, 32, 32, generator=torch.Generator().manual_seed(1))
+    expected = read_ensemble(folder).logits(images)
+    ensemble, read = read_ensemble(folder), []
+    size = sum(tensor.nbytes for tensor in ensemble.stand_in.module.state_dict().values())
+    monkeypatch.setattr("heatcheck.models.ensemble.MOST_BYTES", room * size)
+    monkeypatch.setattr(
+        "heatcheck.models.ensemble.stored_state", lambda path: read.append(path.stem) or stored_state(path)
+    )
+    for _ in range(3):
+        assert torch.equal(ensemble.logits(images), expected)
+    assert {name: read.count(name) for name in read} == readings

@@ -20,7 +20,7 @@ from heatcheck.models.ensemble import logits_of
 
 @dataclass(frozen=True)
 class EnsembleExplainer:
-    """As `Explainer`, for an ensemble; the weights of one member at a time are in memory, for a batch.
+    """As `Explainer`, for an ensemble; one member at a time is in the network, for a batch.
 
     The probability of a finding is the mean over its members, and so is its map, after the channels are joined. A
     member explains only the findings it was chosen for. Maps that do not depend on the model are made once.

@@ -36,6 +36,7 @@ from heatcheck.models.renaming import fitted
 
 FILE = "ensemble.json"
 BEST_FILE = "best_single.json"  # of the same form, with one checkpoint per finding
+MOST_BYTES = 1_000_000_000  # of weights kept in memory; those of further members are read again for each batch
 SMALLEST = 1e-7  # mean probabilities are kept this far from 0 and 1, where logits are infinite
 
 
@@ -66,6 +67,19 @@ class Member:
     findings: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class _Checkpoint:
+    """A member's contract and weights, under the names of the network."""
+
+    contract: Preprocessing
+    weights: Mapping[str, Tensor]
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that the weights take."""
+        return sum(tensor.nbytes for tensor in self.weights.values())
+
+
 @dataclass(frozen=True)
 class Ensemble:
     """A classifier whose probability of a finding is the mean over the finding's members."""
@@ -77,6 +91,7 @@ class Ensemble:
     weights_hash: str
     device: torch.device
     _networks: dict[int, nn.Module] = field(default_factory=dict, repr=False, compare=False)  # by number of answers
+    _read: dict[Path, _Checkpoint] = field(default_factory=dict, repr=False, compare=False)  # kept for the next batch
     _stamps: dict[Path, tuple[int, int, int]] = field(
         default_factory=dict, repr=False, compare=False
     )  # of checked files
@@ -102,20 +117,30 @@ class Ensemble:
     def loaded(self, member: Member) -> NetworkClassifier:
         """The member as a classifier; the classifier returned before it must no longer be used."""
         self._require_unchanged(member)
+        checkpoint = self._read.get(member.path) or self._checkpoint(member)
+        module = self._network(checkpoint.contract)
+        module.load_state_dict(checkpoint.weights)
+        return NetworkClassifier(self.name, module, checkpoint.contract, member.digest)
+
+    def _checkpoint(self, member: Member) -> _Checkpoint:
+        """What the member's file holds; kept in memory, so that it is read once, as long as there is room."""
         contract = stored_contract(member.path) or self.preprocessing
+        translate = MODELS[self.architecture].translate
+        state = stored_state(member.path)
+        checkpoint = _Checkpoint(contract, fitted(state, self._network(contract), translate, self.architecture))
+        if checkpoint.nbytes + sum(each.nbytes for each in self._read.values()) <= MOST_BYTES:
+            self._read[member.path] = checkpoint
+        return checkpoint
+
+    def _network(self, contract: Preprocessing) -> nn.Module:
+        """The network that members with such a head share."""
         if contract.answers not in self._networks:
             module = MODELS[self.architecture].build(contract.channels, contract.answers, contract.size)
             self._networks[contract.answers] = module.to(self.device).eval()
-        module = self._networks[contract.answers]
-        translate = MODELS[self.architecture].translate
-        module.load_state_dict(fitted(stored_state(member.path), module, translate, self.architecture))
-        return NetworkClassifier(self.name, module, contract, member.digest)
+        return self._networks[contract.answers]
 
     def _require_unchanged(self, member: Member) -> None:
-        """Refuse a file that was changed; its hash is computed once, as long as size and time stay the same.
-
-        The system keeps files that are read again and again in memory as far as there is room.
-        """
+        """Refuse a file that was changed; its hash is computed once, as long as size and time stay the same."""
         facts = member.path.stat()
         stamp = (facts.st_ino, facts.st_size, facts.st_mtime_ns)
         if self._stamps.get(member.path) == stamp:

@@ -83,6 +83,7 @@ def test_a_test_over_networks_by_hand():
     origin = RowOrigin(np.tile(np.arange(10), 2), np.tile(np.arange(10), 2))
     effect = treatment_effects(outcome, [factor], origin).terms[1].networks
     assert effect.value == pytest.approx(2.0)
+    assert effect.error == pytest.approx(math.sqrt(2 / 9))  # both sources together
     assert effect.high - 2 == pytest.approx(2.262157 * math.sqrt(2 / 9), rel=1e-6)  # the t table's value for 9
     judge = stats.ttest_rel(outcome[10:], outcome[:10])
     two_errors = 2 * stats.t.sf(judge.statistic / math.sqrt(2), 9)
@@ -142,8 +143,8 @@ def test_coefficients_and_classical_errors_are_those_of_statsmodels(seed):
     }
     for term, name in ({(INTERCEPT, ""): "Intercept"} | names).items():
         fit = fitted[term].classical
-        wanted = [judge.params[name], judge.pvalues[name], *judge.conf_int().loc[name]]
-        assert [fit.value, fit.p_value, fit.low, fit.high] == pytest.approx(wanted, rel=1e-8), term
+        wanted = [judge.params[name], judge.bse[name], judge.pvalues[name], *judge.conf_int().loc[name]]
+        assert [fit.value, fit.error, fit.p_value, fit.low, fit.high] == pytest.approx(wanted, rel=1e-8), term
         assert (fit.n_cases, fit.n_undefined) == (len(known), len(table) - len(known))
         assert fitted[term].networks.value == fit.value
 

@@ -218,6 +218,7 @@ def test_pickled_array_is_refused_and_not_executed(tmp_path):
 
 def test_archive_of_arrays_is_refused(tmp_path):
     np.savez(tmp_path / "a.npz", a=GREY)
+    assert "is an archive of arrays; save the one that is the image as .npy" in refusal(tmp_path / "a.npz")
     path = (tmp_path / "a.npz").rename(tmp_path / "a.npy")
     assert "is not a plain .npy array" in refusal(path)
 

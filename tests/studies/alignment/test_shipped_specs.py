@@ -40,6 +40,12 @@ def test_the_paper_study_is_the_papers():
     assert set(body.findings) == set(LOCALIZED) - {"Support Devices"}
     assert (body.finetune["split"], body.evaluation["split"]) == ("test", "val")
     assert [part["name"] for part in body.methods] == ["gradient", "integrated_gradients", "smooth_grad", "lrp"]
+    built = {part["name"]: build_method(part["name"], settings_of(part)) for part in body.methods}
+    riemann, smooth, lrp = (built[name] for name in ("integrated_gradients", "smooth_grad", "lrp"))
+    assert (riemann.steps, riemann.rule, riemann.baseline) == (20, "right", "zero")
+    assert (smooth.samples, smooth.noise, smooth.noise_is) == (20, 0.1, "relative")  # as released
+    assert (lrp.epsilon, lrp.convolutions) == (1e-6, "zplus")  # as released
+    assert body.map_order == "resize_first"
     fit = body.fit
     assert (fit.epochs, fit.batch_size, fit.learning_rate, fit.weight_decay, fit.clip) == (25, 16, 1e-4, 0.01, 0.5)
     assert (fit.optimizer, fit.schedule, body.alpha, body.seeds) == ("adamw", "constant", 1.0, 3)

@@ -26,6 +26,8 @@ def folder(tmp_path):
     Pictures.fromarray(np.zeros((6, 8), np.uint8)).save(tmp_path / "empty.png")
     Pictures.fromarray(np.ones((3, 3), np.uint8)).save(tmp_path / "small.png")
     Pictures.fromarray(np.zeros((6, 8, 4), np.uint8)).save(tmp_path / "clear.png")
+    np.savez(tmp_path / "several.npz", picture=np.ones((6, 8), np.float32), mask=mask)
+    np.save(tmp_path / "square.npy", np.ones((9, 9), np.float32))
     slice_ = np.linspace(-1000, 400, 48, dtype=np.float32).reshape(6, 8, 1)
     nibabel.save(nibabel.Nifti1Image(slice_, np.eye(4)), tmp_path / "slice.nii.gz")
     nibabel.save(nibabel.Nifti1Image(np.zeros((4, 4, 4), np.float32), np.eye(4)), tmp_path / "volume.nii.gz")
@@ -62,8 +64,10 @@ def test_a_slice_in_its_units_needs_black_and_white(folder):
     [
         ({}, r"name its file, as in \{kind: picture, image: sticker.png\}"),
         ({"image": "none.png"}, "none.png does not exist"),
+        ({"image": "several.npz"}, "several.npz is an archive of arrays; save the one that is the image as .npy"),
         ({"image": "volume.nii.gz"}, "volume.nii.gz is a volume; save one slice"),
         ({"image": "clear.png"}, "clear.png is transparent everywhere"),
+        ({"image": "plain.png", "mask": "several.npz"}, "several.npz is an archive of arrays"),
         ({"image": "plain.png", "mask": "empty.png"}, "empty.png is 0 everywhere"),
         ({"image": "plain.png", "mask": "small.png"}, "mask small.png is 3×3, its image 6×8"),
     ],
@@ -74,6 +78,18 @@ def test_what_cannot_be_planted_is_refused_in_one_line(folder, settings, problem
     assert str(caught.value).startswith("my.yaml: trigger picture")
     assert "\n" not in str(caught.value)
     assert str(folder) not in str(caught.value)
+
+
+def test_a_run_plants_what_its_files_show(folder):
+    """A white array is planted as a white square of the same size and place is."""
+    part = {"kind": "picture", "image": "square.npy", "size": 60, "name": "mine"}
+    same = {"kind": "square", "grey": 1.0, "place": "corner", "size": 60, "name": "square"}
+    spec = write_study(folder, SMALL_TRIGGERS, triggers=[part, same])
+    mine, square = plan_triggers(read_spec(str(spec)), RunOptions(), folder / "out").triggers
+    film = np.random.default_rng(1).random((1, 32, 32), dtype=np.float32)
+    stamped = mine(film, 5).on(film)
+    assert np.allclose(stamped, square(film, 5).on(film))
+    assert (stamped != film).sum() == 9 * 9
 
 
 def test_a_run_does_not_go_on_with_another_picture(folder):

@@ -181,6 +181,8 @@ def _opened(path: Path, name: str) -> Iterator[Pictures.Image]:
                 _require_sane_size(picture)
                 yield picture
     except UnidentifiedImageError as error:
+        if path.suffix.lower() == ".npz":
+            raise CaseError(f"{name} is an archive of arrays; save the one that is the image as .npy") from error
         raise CaseError(f"{name} is not an image despite its ending; export it again") from error
     except Exception as error:  # decoders raise anything on damaged bytes
         raise CaseError(f"{name} cannot be read ({_reason(error, path, name)}); copy or export it again") from error

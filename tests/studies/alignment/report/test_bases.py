@@ -1,8 +1,10 @@
 """What the alignment page says of the models that it begins with, and no more than the run says of them."""
 
 from tests.report.page_reading import cell, read, section_text, table
-from tests.studies.alignment.report.material import model_facts
+from tests.studies.alignment.report.made_estimates import all_estimates, made
+from tests.studies.alignment.report.material import AlignmentPlan, model_facts
 
+from heatcheck.core.records import ALL_FINDINGS
 from heatcheck.running.reporting import build_report
 from heatcheck.studies.alignment.report.facts import pipelines
 from heatcheck.studies.alignment.report.sections.overview import overview
@@ -50,3 +52,35 @@ def test_given_weights_are_not_called_unpretrained(alignment_run, alignment_evid
     text = section_text(build_report(alignment_run(facts=facts)).read_text(), "robustness")
     assert "DenseNet-201, not pretrained" not in text  # nothing is published for a model that began one knows not how
     assert "ViT-base, pretrained" in text
+
+
+def trained_here(alignment_run, **plan):
+    """The page of a run whose bases were trained first, on labels of three findings."""
+    learned = {name: {"training_positives": 300 + place, "training_negatives": 700 - place,
+                      "validation_positives": 30 + place, "validation_negatives": 70 - place}
+               for place, name in enumerate(("Atelectasis", "Edema", "Hernia"))}  # fmt: skip
+    aurocs = {ALL_FINDINGS: 0.71, "Atelectasis": 0.66, "Edema": 0.75, "Hernia": 0.72}
+    rows = [made("auroc", "auroc", name, "", ALONE, value, arm="base", split="validation")
+            for name, value in aurocs.items()]  # fmt: skip
+    rows += all_estimates(AlignmentPlan(**plan))
+    return read(build_report(alignment_run(facts={**FACTS, "learned": learned}, rows=rows, **plan)).read_text())
+
+
+def test_auroc_on_the_validation_images_of_the_training_stands_beside_that_on_outlined_films(alignment_run):
+    page = trained_here(alignment_run)
+    rows = table(page, "prediction", "AUROC of the base models, by initialisation")["rows"]
+    of_random = [row[1] for row in rows if row[0] == "random, 1 channel"]
+    assert of_random == ["0.710|0.680–0.740", "0.800|0.770–0.830", "0.729"]  # validation, outlined films, published
+    where = ("prediction", "AUROC of the base models on the validation images of their training data")
+    heads = table(page, *where)["rows"][0]
+    assert heads[1:] == ["All findings", "Atelectasis|30 positive", "Edema|31 positive", "Hernia|32 positive"]
+    assert cell(page, where, "DenseNet (random_1_channel)", "Hernia").startswith("0.720")
+
+
+def test_labels_that_bases_learned_from_stand_beside_the_published_ones_only_on_the_same_data(alignment_run):
+    where = ("prediction", "Labels that the bases learned from")
+    rows = {row[0]: row[1:] for row in table(trained_here(alignment_run), *where)["rows"]}
+    assert rows["Atelectasis"] == ["300", "700", "30", "70", "33,253", "186,076", "609", "3,476"]
+    assert rows["Hernia"] == ["302", "698", "32", "68", *4 * ["–"]]
+    other = trained_here(alignment_run, source="phantom_chest")
+    assert table(other, *where)["rows"][-1] == ["Hernia", "302", "698", "32", "68"]

@@ -1,18 +1,25 @@
 """The methods that a spec lists, by name or with settings."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator
 
 from heatcheck.core.contracts import Method
 from heatcheck.core.errors import SpecError
+from heatcheck.core.lists import listed
 from heatcheck.methods import build_method
 
 
-def by_name(value: object) -> object:
-    """The list with names of methods as mappings without settings; anything else stays as it is."""
-    if not isinstance(value, list | tuple):
-        return value
-    return [{"name": item} if isinstance(item, str) else item for item in value]
+def _by_name(value: object) -> object:
+    """One method or several, with names as mappings without settings; anything else stays as it is."""
+    several = listed(value)
+    if not isinstance(several, list | tuple):
+        return several
+    return [{"name": item} if isinstance(item, str) else item for item in several]
+
+
+MethodParts = Annotated[tuple[dict[str, Any], ...], BeforeValidator(_by_name)]
 
 
 def built_methods(parts: Sequence[Mapping[str, Any]], where: str, besides: Sequence[str] = ()) -> dict[str, Method]:

@@ -215,6 +215,9 @@ def test_preflight_prints_and_writes_what_runs(heatcheck, tmp_path):
     assert code == 0
     assert "random weights" in out
     assert "methods run" in out
+    last = yaml.safe_load(out.splitlines()[-1])  # to paste
+    assert last["methods"][:4] == ["grad_cam", "integrated_gradients", "lrp", "occlusion"]
+    assert "location_prior" in last["methods"]
     facts = json.loads(file.read_text())
     assert facts["size"] == [32, 32]
     assert {row["method"] for row in facts["methods"]} >= {"grad_cam", "occlusion"}

@@ -33,10 +33,7 @@ def init(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Write a commented spec for your own images, masks and model, filled in as far as these are named.
-
-    Example: heatcheck init my-study.yaml --images films --model densenet121 --weights model.safetensors
-    """
+    """Write a commented spec for your own images, masks and model, filled in as far as these are named."""
     if path.exists():
         raise InputError(f"{path} exists already; give another file name")
     named = {"--images": images, "--masks": masks, "--labels": labels, "--model": model, "--weights": weights}

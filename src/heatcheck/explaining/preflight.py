@@ -199,7 +199,7 @@ def try_method(facts: MethodFacts, classifier: Classifier, image: Images, forwar
         runs = bool(maps.values.isfinite().all())
         reason = "; ".join(filter(None, ("" if runs else "its map is not finite", stand_in, maps.note)))
     except HeatcheckError as error:
-        runs, reason = False, str(error)
+        runs, reason = False, str(error).removeprefix(f"method {facts.name}: ")  # the table has the name
     except Exception as error:  # noqa: BLE001 - any failure is a result of the trial
         runs, reason = False, f"{type(error).__name__}: {briefly(error)}"
     seconds = time.perf_counter() - start

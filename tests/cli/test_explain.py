@@ -201,12 +201,23 @@ def test_a_checkpoint_with_its_contract_needs_nothing_else(heatcheck, film, tmp_
     assert heatcheck("explain", film, *words, "-o", tmp_path / "out")[0] == 0
 
 
+def test_a_set_of_methods_leaves_out_what_does_not_run(heatcheck, head, tmp_path):
+    code, out, _ = heatcheck("explain", *head, "--methods", "recommended", "--out", "maps")
+    assert code == 0
+    made = {file.name.split(".")[-2] for file in (tmp_path / "maps").glob("*.npz")}
+    assert {"grad_cam", "integrated_gradients", "lrp", "occlusion", "random", "edge", "center_prior"} == made
+    assert "without Attention rollout (attention_rollout): " in " ".join(out.split())
+
+
 def test_preflight_prints_and_writes_what_runs(heatcheck, tmp_path):
     file = tmp_path / "p.json"
     code, out, _ = heatcheck("preflight", "densenet_compact", "--size", "32", "--json", file)
     assert code == 0
     assert "random weights" in out
     assert "methods run" in out
+    last = yaml.safe_load(out.splitlines()[-1])  # to paste
+    assert last["methods"][:4] == ["grad_cam", "integrated_gradients", "lrp", "occlusion"]
+    assert "location_prior" in last["methods"]
     facts = json.loads(file.read_text())
     assert facts["size"] == [32, 32]
     assert {row["method"] for row in facts["methods"]} >= {"grad_cam", "occlusion"}

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 import yaml
+from PIL import Image
 
 from heatcheck import __version__
 from heatcheck.cli.list_parts import Kind
@@ -193,6 +194,36 @@ def test_init_writes_a_spec_that_is_valid_and_never_overwrites(heatcheck, tmp_pa
     code, _, err = heatcheck("init", path)
     assert code == 2
     assert "exists already" in err
+
+
+def test_init_fills_in_a_folder_of_images(heatcheck, tmp_path, monkeypatch):
+    for place in ("images", "masks/hernia"):
+        (tmp_path / place).mkdir(parents=True)
+        Image.new("L", (8, 8), 255).save(tmp_path / place / "p1.png")
+    monkeypatch.chdir(tmp_path)
+    code, out, _ = heatcheck("init", "mine.yaml", "--images", "images")
+    assert code == 0
+    assert "Found 1 image; findings: hernia." in out
+    assert "heatcheck run mine.yaml --out my-run" in out
+    spec = yaml.safe_load((tmp_path / "mine.yaml").read_text())
+    assert spec["source"]["masks"] == "masks"
+    assert spec["methods"] == "recommended"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--from", "localization-demo", "--images", "x"], "--images would change; leave one of them out"),
+        (["--masks", "x"], "--masks needs --images"),
+        (["--weights", "x"], "--weights needs --model"),
+        (["--images", "nowhere"], "nowhere: no such folder"),
+    ],
+)
+def test_init_writes_nothing_where_its_options_cannot_be_used(heatcheck, tmp_path, words, message):
+    code, _, err = heatcheck("init", tmp_path / "mine.yaml", *words)
+    assert code == 2
+    assert message in " ".join(err.split())
+    assert not (tmp_path / "mine.yaml").exists()
 
 
 @pytest.mark.parametrize(("name", "verb"), [("localization-demo", "run"), ("phantom-chest", "train")])

@@ -11,8 +11,9 @@ from tests.fitting.material import PROTOCOL, training_spec
 
 from heatcheck.explaining import ensemble as ensemble_module
 from heatcheck.explaining.batch import Explainer
-from heatcheck.explaining.dry_run import extra_inputs_for, require_other_patients, try_out
+from heatcheck.explaining.dry_run import extra_inputs_for, tried_on
 from heatcheck.explaining.ensemble import EnsembleExplainer
+from heatcheck.explaining.methods import chosen_methods
 from heatcheck.explaining.study_models import StudyModel, facts_of
 from heatcheck.fitting.train import train
 from heatcheck.methods import build_method
@@ -41,8 +42,8 @@ def methods():
 
 
 def ready(explainer, source):
-    require_other_patients(explainer, source.index())
-    try_out(explainer)
+    parts = [{"name": name, **SETTINGS.get(name, {})} for name in METHODS]
+    assert not tried_on(chosen_methods(parts, "spec"), explainer.classifier, source.index()).skipped
     return replace(explainer, extra_inputs=extra_inputs_for(explainer, source, source.index(), Silent()))
 
 

@@ -56,6 +56,11 @@ def test_every_method_is_tried_on_a_network_with_random_weights():
         assert row.runs or row.reason
         assert not row.runs or (row.seconds > 0 and row.forwards > 0)
     assert next(row for row in known.methods if row.method == "grad_cam").runs
+    rows = {row.method: row for row in known.methods}
+    assert rows["lime"].passes == 500  # as in a study, though it is tried with fewer
+    assert rows["lime"].seconds_per_map > 50 * rows["grad_cam"].seconds_per_map > 0
+    assert rows["random"].seconds_per_map == 0
+    assert known.seconds_of(["lime", "occlusion"]) == rows["lime"].seconds_per_map + rows["occlusion"].seconds_per_map
     assert "flat prior" in next(row for row in known.methods if row.method == "location_prior").reason
 
 
@@ -64,8 +69,10 @@ def test_a_network_without_feature_maps_gets_the_reason(here):
     known = preflight(model)
     rows = {row.method: row for row in known.methods}
     assert not rows["grad_cam"].runs
-    assert "no spatial feature map" in rows["grad_cam"].reason
+    assert rows["grad_cam"].reason.startswith("the model has no spatial feature map")  # its name stands before it
     assert rows["gradient"].runs
+    assert "grad_cam" not in known.recommended
+    assert {"integrated_gradients", "occlusion", "location_prior"} < set(known.recommended)
     assert (known.layer, known.outputs, known.size) == ("", 3, (8, 8))
 
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from heatcheck.core.errors import InputError, ModelError
+from heatcheck.core.errors import CaseError, InputError, ModelError
 from heatcheck.methods import METHODS, build_method, checks
 from heatcheck.models import BlackBox, NetworkClassifier, Preprocessing
 
@@ -130,5 +130,9 @@ def test_what_stops_a_method_is_one_sentence(error, kind):
         checks.naming_errors("lrp", classifier_of(network())),
     ):
         raise error("too\nmany")
-    with pytest.raises(ModelError, match=r"^as it is$"), checks.naming_errors("lrp", classifier_of(network())):
-        raise ModelError("as it is")
+    for said in ("no rule for it", "method lrp: no rule for it"):  # the method is named, and once
+        expected = pytest.raises(ModelError, match=r"^method lrp: no rule for it$")
+        with expected, checks.naming_errors("lrp", classifier_of(network())):
+            raise ModelError(said)
+    with pytest.raises(CaseError, match=r"^as it is$"), checks.naming_errors("lrp", classifier_of(network())):
+        raise CaseError("as it is")

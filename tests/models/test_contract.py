@@ -32,7 +32,7 @@ def test_least_contract_is_grey_sigmoid_and_stretched():
     [
         ({"outputs": []}, "outputs: "),
         ({"outputs": ["a", "a"]}, "contract: outputs must have different names"),
-        ({"outputs": "a"}, "outputs: "),
+        ({"outputs": 3}, "outputs.0: Input should be a valid string"),
         ({"size": [32]}, "size: "),
         ({"size": [32, 32, 32, 32]}, "size: "),
         ({"size": [32, 0]}, "size.1: Input should be greater than 0"),

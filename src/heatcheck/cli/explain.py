@@ -22,7 +22,8 @@ def explain(
     ] = None,
     contract: Contract = None,
     methods: Annotated[
-        str, typer.Option(help="Methods, separated by commas (heatcheck list methods).")
+        str,
+        typer.Option(help="Methods, separated by commas (heatcheck list methods), or one of: all, fast, recommended."),
     ] = "grad_cam,integrated_gradients,occlusion",
     settings: Annotated[
         list[str] | None,

@@ -46,7 +46,14 @@ _VERBS = (  # in the order of the help page, each with an example
         "heatcheck rate my-run --sheet ratings.csv\n\nThen fill in the sheet, and: heatcheck rate my-run ratings.csv",
     ),
     ("compare", compare.compare, "heatcheck compare my-run other-run"),
-    ("init", init.init, "heatcheck init my-study.yaml"),
+    (
+        "init",
+        init.init,
+        (
+            "heatcheck init my-study.yaml\n\nWith your own data: heatcheck init my-study.yaml --images films "
+            "--model densenet121 --weights model.safetensors"
+        ),
+    ),
     ("list", list_parts.list_parts, "heatcheck list methods"),
     ("train", train.train, "heatcheck train phantom-chest --out my-training"),
 )

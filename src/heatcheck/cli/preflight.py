@@ -12,6 +12,8 @@ from heatcheck.cli.stopping import stoppable
 from heatcheck.core.errors import InputError
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from heatcheck.explaining.preflight import Preflight
 
 
@@ -73,15 +75,29 @@ def _print_table(results: "Preflight") -> None:
         markup=False,
     )
     table = Table(box=None)
-    for heading in ("method", "runs", "seconds", "F", "differentiable"):
+    for heading in ("method", "runs", "s per map", "passes", "differentiable"):
         table.add_column(heading, no_wrap=True)
     table.add_column("reason")
     for row in results.methods:
-        cost = [f"{row.seconds:.2f}", f"{row.forwards:.1f}"] if row.runs else ["–", "–"]
+        cost = [f"{row.seconds_per_map:.2f}", f"{row.passes:.0f}"] if row.runs else ["–", "–"]
         differentiable = "yes" if row.differentiable and row.runs else "no"
         table.add_row(row.method, "yes" if row.runs else "NO", *cost, differentiable, row.reason)
     console.print(table)
-    count = sum(row.runs for row in results.methods)
+    running = [row.method for row in results.methods if row.runs]
     console.print(
-        f"{count} of {len(results.methods)} methods run; each was tried once, at its cheapest, on one random image."
+        f"{len(running)} of {len(results.methods)} methods run; each was tried once, on one random image. The cost is "
+        "that of one map with the usual settings: its passes through the network, times what one takes here."
     )
+    _print_line(console, results, running)
+
+
+def _print_line(console: "Console", results: "Preflight", running: list[str]) -> None:
+    """Print what to write into a spec, as the last line."""
+    from heatcheck.report.numbers import duration
+
+    best, every = (duration(results.seconds_of(names)) for names in (results.recommended, running))
+    console.print(
+        f"Paste into a spec: one method of each family that runs, and the floors ({best} per image and finding; "
+        f"`methods: all` takes {every}):"
+    )
+    console.print(f"methods: [{', '.join(results.recommended)}]", markup=False, soft_wrap=True)

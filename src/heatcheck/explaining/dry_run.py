@@ -1,6 +1,6 @@
 """Before the first case: methods are tried out, and what they need from the study is gathered."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -8,11 +8,12 @@ import numpy as np
 import torch
 
 from heatcheck.core.contracts import Classifier, Method, Source
-from heatcheck.core.errors import SpecError
+from heatcheck.core.errors import InputError, SpecError
 from heatcheck.core.records import CaseKey
 from heatcheck.core.tensors import Images
 from heatcheck.explaining.donors import gather_donors
 from heatcheck.explaining.extra_inputs import ExtraInput
+from heatcheck.explaining.methods import MethodChoice, Skipped
 from heatcheck.explaining.priors import LocationPriors, gather_priors
 from heatcheck.methods import METHODS
 from heatcheck.methods.checks import naming_errors, require_fit
@@ -43,29 +44,68 @@ class ModelWithMethods(Protocol):
         """The seed of the run."""
 
 
-def try_out(explainer: ModelWithMethods) -> None:
-    """Make one map with each method, so that settings that do not fit the model are refused before any work."""
-    classifier = explainer.classifier
+Check = Callable[[str, Method], None]  # raises where a method does not do on this model
+
+
+def tried_on(
+    choice: MethodChoice, classifier: Classifier, *key_lists: Sequence[CaseKey], also: Check | None = None
+) -> MethodChoice:
+    """The choice without the methods that cannot explain this model: one map is made with each, before any work.
+
+    A method that the spec names stops the run if the choice is strict, if its settings are what does not fit the
+    model, or if the cases are what it lacks.
+    """
     if not isinstance(classifier, NetworkClassifier):
+        return choice
+    contract = classifier.preprocessing
+    affordable = choice.affordable((contract.channels, *contract.size))
+    skipped = []
+    for name, method in affordable.methods.items():
+        try:
+            _require_other_patients(name, key_lists)
+            _try_out(name, method, classifier, also)
+        except InputError as error:
+            if name in choice.named and (choice.strict or not _models_fault(name, classifier, also)):
+                raise
+            skipped.append(Skipped(name, classifier.name, _reason(name, error)))
+    return affordable.without(skipped)
+
+
+def _try_out(name: str, method: Method, classifier: NetworkClassifier, also: Check | None) -> None:
+    """Make one map with the method."""
+    facts = METHODS[name]
+    if facts.wants_priors:
         return
     image = _black_image(classifier)
-    target = torch.zeros(1, 1, dtype=torch.long, device=image.device)
-    for name, method in explainer.methods.items():
-        facts = METHODS[name]
-        if facts.wants_priors:
-            continue
-        ready = replace(method, donors=(image,)) if facts.wants_donors else method  # type: ignore[type-var]
-        require_fit(name, ready, classifier, image)
-        if facts.needs is not Access.PREDICTIONS:
-            with naming_errors(name, classifier):
-                ready(explained(classifier), image, target, [0])
+    ready = replace(method, donors=(image,)) if facts.wants_donors else method  # type: ignore[type-var]
+    require_fit(name, ready, classifier, image)
+    if facts.needs is not Access.PREDICTIONS:
+        target = torch.zeros(1, 1, dtype=torch.long, device=image.device)
+        with naming_errors(name, classifier):
+            ready(explained(classifier), image, target, [0])
+    if also is not None:
+        also(name, method)
 
 
-def require_other_patients(explainer: ModelWithMethods, keys: Sequence[CaseKey]) -> None:
+def _require_other_patients(name: str, key_lists: Sequence[Sequence[CaseKey]]) -> None:
     """Refuse a method that needs images of other patients if there is only one patient."""
-    needing = [name for name in explainer.methods if METHODS[name].wants_donors]
-    if needing and len({key.patient for key in keys}) < 2:
-        raise SpecError(f"method {needing[0]} needs images of other patients, and all cases are of one; leave it out")
+    if METHODS[name].wants_donors and any(len({key.patient for key in keys}) < 2 for keys in key_lists):
+        raise SpecError(f"method {name} needs images of other patients, and all cases are of one; leave it out")
+
+
+def _models_fault(name: str, classifier: NetworkClassifier, also: Check | None) -> bool:
+    """Whether the method with its usual settings cannot explain the model either."""
+    try:
+        _try_out(name, METHODS[name].settings(), classifier, also)
+    except InputError:
+        return True
+    return False
+
+
+def _reason(name: str, error: InputError) -> str:
+    """What is wrong, without the method's name and the remedy, which is to leave it out."""
+    reason, _, _ = str(error).partition("; ")
+    return reason.removeprefix(f"method {name}: ").removeprefix(f"method {name} ")
 
 
 def extra_inputs_for(

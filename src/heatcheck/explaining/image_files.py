@@ -15,11 +15,14 @@ from heatcheck.core.errors import CaseError, InputError, RunFolderError
 from heatcheck.core.records import Image
 from heatcheck.core.tensors import Images
 from heatcheck.explaining.donors import MOST
+from heatcheck.explaining.dry_run import tried_on
 from heatcheck.explaining.inputs import as_targets
+from heatcheck.explaining.methods import MethodRules, chosen_methods
 from heatcheck.explaining.one_image import Question, answer, prepared
 from heatcheck.explaining.result import Explanation, ShownImages
-from heatcheck.methods import METHODS
+from heatcheck.methods import METHODS, MethodFacts
 from heatcheck.methods.checks import require_logits
+from heatcheck.methods.sets import SETS
 from heatcheck.models import MODELS, NetworkClassifier
 from heatcheck.running.progress import Silent, Watcher
 from heatcheck.sources.files.reading import Range, image_affine, read_image, without_ending
@@ -70,11 +73,10 @@ def explain_files(classifier: NetworkClassifier, order: Order, watcher: Watcher 
     For each image and method: an overlay (.png) and all data (.npz); of NIfTI images also one .nii.gz per finding.
     """
     watcher = watcher or Silent()
-    if len(set(order.methods)) < len(order.methods) or not order.methods:
-        raise InputError("name at least one method, and none twice")
     stems = _stems(order.images)
     warning = _warning(classifier)
     remarks = [warning] if warning else []
+    order = replace(order, methods=_chosen(classifier, order, remarks))
     questions = [_question(classifier, path, order, remarks) for path in order.images]
     if any(METHODS[name].wants_donors for name in order.methods):
         questions = _with_donors(questions)
@@ -102,6 +104,24 @@ def explain_files(classifier: NetworkClassifier, order: Order, watcher: Watcher 
         for explanation in explanations:
             rows += _written(order.out, stem, question, explanation)
     return ExplainedFiles(tuple(rows), tuple(remarks))
+
+
+def _chosen(classifier: NetworkClassifier, order: Order, remarks: list[str]) -> tuple[str, ...]:
+    """The methods by name; members of sets that cannot explain this model are left out with a remark."""
+    if len(set(order.methods)) < len(order.methods) or not order.methods:
+        raise InputError("name at least one method, and none twice")
+    if not set(order.methods) & set(SETS):
+        return order.methods
+    donors = len(order.images) > 1  # the other images
+
+    def possible(facts: MethodFacts) -> bool:
+        return not facts.wants_priors and (donors or not facts.wants_donors)
+
+    parts = [{"name": name, **order.settings.get(name, {})} for name in order.methods]
+    choice = chosen_methods(parts, "--methods", MethodRules(possible, strict=True))
+    settled = tried_on(choice, classifier).settled()
+    remarks += [f"without {METHODS[each.name].label} ({each.name}): {each.reason}" for each in settled.skipped]
+    return tuple(settled.methods)
 
 
 def _warning(classifier: NetworkClassifier) -> str:

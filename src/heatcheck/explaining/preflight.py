@@ -3,7 +3,7 @@
 import math
 import statistics
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,14 +13,16 @@ from torch import nn
 from heatcheck.core.contracts import Classifier
 from heatcheck.core.errors import HeatcheckError, ModelError, briefly
 from heatcheck.core.tensors import Images
+from heatcheck.explaining.cost import pass_seconds
 from heatcheck.explaining.inputs import as_classifier
 from heatcheck.explaining.named_model import NamedModel, contract_file, load_named
 from heatcheck.methods import METHODS, build_method
 from heatcheck.methods.checks import naming_errors, require_fit, require_logits
 from heatcheck.methods.feature_maps import feature_map
 from heatcheck.methods.passes import evaluation_mode
-from heatcheck.methods.registry import MethodFacts
-from heatcheck.models import MODELS, NetworkShape
+from heatcheck.methods.registry import MethodFacts, Passes, passes_of
+from heatcheck.methods.sets import RECOMMENDED, members_of, one_of_each_family
+from heatcheck.models import MODELS, NetworkClassifier, NetworkShape
 from heatcheck.models.load import PYTHON_PREFIX
 from heatcheck.models.untrained import untrained
 from heatcheck.running.progress import Silent, Watcher
@@ -42,6 +44,8 @@ class MethodTrial:
     differentiable: bool
     settings: Mapping[str, Any]  # of the trial
     full_cost: str  # with its usual settings, in forward passes
+    passes: float = math.nan  # of a map of one finding with its usual settings, forward and backward together
+    seconds_per_map: float = math.nan  # with its usual settings, from these passes and what one takes here
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,16 @@ class Preflight:
     layer: str  # used by class activation maps
     methods: tuple[MethodTrial, ...]
 
+    @property
+    def recommended(self) -> tuple[str, ...]:
+        """The methods to begin a spec with: of each family one that runs, and the floors."""
+        best = one_of_each_family(METHODS, (row.method for row in self.methods if row.runs))
+        return tuple(name for name in members_of(RECOMMENDED, lambda _: True) if name in best)
+
+    def seconds_of(self, names: Collection[str]) -> float:
+        """The seconds of one map by each of these methods, with their usual settings."""
+        return sum(row.seconds_per_map for row in self.methods if row.method in names and row.runs)
+
 
 @dataclass(frozen=True, slots=True)
 class Input:
@@ -68,7 +82,7 @@ class Input:
 
 
 def preflight(model: NamedModel, wanted: Input = Input(), watcher: Watcher | None = None) -> Preflight:
-    """The trial of every registered method on the model, with its cheapest settings."""
+    """The trial of every registered method on the model with its cheapest settings, and the cost of its usual ones."""
     watcher = watcher or Silent()
     ready = _ready(model, wanted)
     classifier, image = ready.classifier, ready.image
@@ -90,7 +104,19 @@ def preflight(model: NamedModel, wanted: Input = Input(), watcher: Watcher | Non
         parameters=sum(parameter.numel() for parameter in classifier.module.parameters()),
         forward_seconds=forward,
         layer=_layer(classifier.module, image),
-        methods=tuple(tried),
+        methods=_costed(classifier, tried),
+    )
+
+
+def _costed(classifier: NetworkClassifier, tried: Sequence[MethodTrial]) -> tuple[MethodTrial, ...]:
+    """The trials with what a map costs with the usual settings."""
+    contract = classifier.preprocessing
+    shape = (contract.channels, *contract.size)
+    usual = {row.method: passes_of(row.method, build_method(row.method, {}), shape, 1) for row in tried if row.runs}
+    seconds = pass_seconds(classifier, 1, sum(usual.values(), Passes()))
+    return tuple(
+        replace(row, passes=usual[row.method].total, seconds_per_map=seconds.of(usual[row.method])) if row.runs else row
+        for row in tried
     )
 
 
@@ -98,7 +124,7 @@ def preflight(model: NamedModel, wanted: Input = Input(), watcher: Watcher | Non
 class _Ready:
     """A classifier, the origin of its weights, and a random image of the size it takes."""
 
-    classifier: Classifier
+    classifier: NetworkClassifier
     weights: str
     image: Images
 
@@ -173,7 +199,7 @@ def try_method(facts: MethodFacts, classifier: Classifier, image: Images, forwar
         runs = bool(maps.values.isfinite().all())
         reason = "; ".join(filter(None, ("" if runs else "its map is not finite", stand_in, maps.note)))
     except HeatcheckError as error:
-        runs, reason = False, str(error)
+        runs, reason = False, str(error).removeprefix(f"method {facts.name}: ")  # the table has the name
     except Exception as error:  # noqa: BLE001 - any failure is a result of the trial
         runs, reason = False, f"{type(error).__name__}: {briefly(error)}"
     seconds = time.perf_counter() - start

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Protocol
 
 from pydantic import model_validator
 
-from heatcheck.core.contracts import Classifier, Method, Source
+from heatcheck.core.contracts import Classifier, Source
 from heatcheck.core.errors import SpecError
 from heatcheck.core.records import Case, CaseKey
 from heatcheck.explaining.batch import Explained, Explainer
@@ -15,11 +15,11 @@ from heatcheck.explaining.dry_run import (
     ModelWithMethods,
     extra_inputs_for,
     methods_with_batch,
-    require_other_patients,
-    try_out,
+    tried_on,
 )
 from heatcheck.explaining.ensemble import EnsembleExplainer
 from heatcheck.explaining.extra_inputs import ExtraInput
+from heatcheck.explaining.methods import MethodChoice
 from heatcheck.explaining.priors import LocationPriors
 from heatcheck.models import MODELS, Ensemble, ModelSettings, NetworkClassifier, open_model
 from heatcheck.report.numbers import count
@@ -66,7 +66,7 @@ class Asked:
     """What a study explains with each of its models, and how they are opened."""
 
     findings: tuple[str, ...]
-    methods: Mapping[str, Method]
+    choice: MethodChoice
     channels: str
     seed: int
     folder: Path  # where relative paths start
@@ -87,7 +87,7 @@ class Split:
 def explainer_for(settings: StudyModel, wanted: Asked) -> CaseExplainer:
     """The model that a spec names, with the study's methods."""
     model = open_model(settings, wanted.folder, wanted.device, trust_code=wanted.trust_code)
-    common = (wanted.findings, wanted.methods, wanted.channels, wanted.seed)
+    common = (wanted.findings, wanted.choice.methods, wanted.channels, wanted.seed)
     if isinstance(model, Ensemble):
         return EnsembleExplainer(replace(model, name=settings.key), *common, batch_size=wanted.batch_size)
     return Explainer(replace(model, name=settings.key), *common)
@@ -139,19 +139,27 @@ class StudyModels:
         """The models' names in the table of scores, in order."""
         return tuple(self._models)
 
+    @property
+    def choice(self) -> MethodChoice:
+        """The methods, which are the same for all models; once `checked`, without those that cannot explain one."""
+        return self._wanted.choice
+
     def checked(self, *key_lists: Sequence[CaseKey]) -> tuple[ModelRecord, ...]:
         """The record of each model, after every method was tried on it."""
         # backwards, so that the first model, which is needed first, stays in memory
         records = [self._checked(name, key_lists) for name in reversed(self.names)]
+        self._narrow(self.choice.settled())
         return tuple(reversed(records))
 
     def _checked(self, name: str, key_lists: Sequence[Sequence[CaseKey]]) -> ModelRecord:
         explainer = self._explainer(name)
         _require_outputs(explainer.classifier, self._wanted.findings)
-        for keys in key_lists:
-            require_other_patients(explainer, keys)
-        try_out(explainer)
+        self._narrow(tried_on(self.choice, explainer.classifier, *key_lists))
         return facts_of(self._models[name], explainer)
+
+    def _narrow(self, choice: MethodChoice) -> None:
+        self._wanted = replace(self._wanted, choice=choice)
+        self._loaded = {name: replace(each, methods=choice.methods) for name, each in self._loaded.items()}
 
     def each(self) -> Iterator[tuple[str, CaseExplainer]]:
         """Every model by its name, one at a time in memory; the first, which is needed first, comes last."""

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, field_validato
 from heatcheck.core.contracts import Source
 from heatcheck.core.errors import SpecError
 from heatcheck.core.findings import canonical
+from heatcheck.core.lists import AllOrSeveral, Several, listed
 from heatcheck.core.records import CaseKey
 from heatcheck.core.registry import suggest
 from heatcheck.models import MODELS
@@ -72,6 +73,11 @@ class CheckpointsPart(BaseModel):
     keep: int = Field(1, ge=1)
     by: Literal["loss", "all"] | tuple[str, ...] = "loss"  # or the mean AUROC over these findings
 
+    @field_validator("by", mode="before")
+    @classmethod
+    def _one_or_several(cls, value: object) -> object:
+        return value if value in ("loss", "all") else listed(value)
+
     @field_validator("by")
     @classmethod
     def _own_names(cls, value: str | tuple[str, ...]) -> str | tuple[str, ...]:
@@ -83,14 +89,9 @@ class PixelsPart(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
     channels: int | None = Field(None, ge=1)  # a grey image fills them all
-    mean: tuple[float, ...] | None = Field(None, min_length=1)  # subtracted from each pixel, which is between 0 and 1
-    std: tuple[PositiveFloat, ...] | None = Field(None, min_length=1)  # then divides it
+    mean: Several[float] | None = Field(None, min_length=1)  # subtracted from each pixel, which is between 0 and 1
+    std: Several[PositiveFloat] | None = Field(None, min_length=1)  # then divides it
     scaling: Literal["fixed", "nonzero"] = "fixed"  # nonzero: each channel by its pixels that are not 0
-
-    @field_validator("mean", "std", mode="before")
-    @classmethod
-    def _one_or_several(cls, value: object) -> object:
-        return [value] if isinstance(value, int | float) else value
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -137,7 +138,7 @@ class TrainingBody(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     model: str
-    findings: tuple[str, ...] | Literal["all"] = "all"
+    findings: AllOrSeveral = "all"
     size: tuple[int, ...] = (160, 160)
     pixels: MeasuredPixelsPart = MeasuredPixelsPart()
     start: Path | None = None  # a file of initial weights, used as far as they fit
@@ -147,7 +148,7 @@ class TrainingBody(BaseModel):
     labels: Literal["multiple", "single"] = (
         "multiple"  # findings may occur together, or are classes that exclude one another
     )
-    uncertainty: tuple[str, ...] = Field(("ignore",), min_length=1)
+    uncertainty: Several[str] = Field(("ignore",), min_length=1)
     blank: Literal["unknown", "zero"] = "unknown"  # what a missing label means in the training data
     runs: int = Field(1, ge=1)  # per strategy
     fit: FitPart = FitPart()
@@ -155,11 +156,6 @@ class TrainingBody(BaseModel):
     ensemble: int | None = Field(None, ge=1)  # checkpoints per finding
     views: Literal["each", "max"] = "each"  # evaluate images, or examinations by the view with the highest probability
     cache: bool = True  # keep prepared images on disk
-
-    @field_validator("uncertainty", mode="before")
-    @classmethod
-    def _one_or_several(cls, value: object) -> object:
-        return [value] if isinstance(value, str) else value
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

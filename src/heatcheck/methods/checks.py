@@ -87,7 +87,8 @@ def require_fit(name: str, method: Method, classifier: Classifier, images: Image
         )
     check = getattr(method, "check", None)
     if check is not None:
-        check(classifier, images)
+        with naming_errors(name, classifier):
+            check(classifier, images)
     if METHODS[name].needs is Access.PREDICTIONS:  # hundreds of passes, so a model that answers at once is used
         donors = getattr(method, "donors", ())
         trial = replace(method, donors=donors[:1]) if donors else method  # type: ignore[type-var]
@@ -138,9 +139,13 @@ def require_supplied(name: str, method: Method) -> None:
 
 @contextmanager
 def naming_errors(name: str, classifier: Classifier) -> Iterator[None]:
-    """A block in which a method runs; an error becomes one sentence that names the method and the model."""
+    """A block in which a method runs or is checked; an error becomes one sentence that names the method."""
     try:
         yield
+    except InputError as error:
+        if f"method {name}" in str(error):
+            raise
+        raise type(error)(f"method {name}: {error}") from error
     except HeatcheckError:
         raise
     except ValueError as error:  # a setting that does not fit these images

@@ -99,6 +99,11 @@ class Passes:
     covered: float = 0.0  # forward passes of covered copies, which are laid out in memory so that they take less time
     extra: float = 0.0  # other work, in the time of forward passes: writing down each operation, computing one twice
 
+    @property
+    def total(self) -> float:
+        """All passes together."""
+        return self.forward + self.backward + self.covered + self.extra
+
     def __add__(self, other: "Passes") -> "Passes":
         return Passes(
             self.forward + other.forward,

@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError,
 
 from heatcheck.core.errors import ModelError
 from heatcheck.core.findings import canonical
+from heatcheck.core.lists import Several
 
 
 class Preprocessing(BaseModel):
@@ -19,11 +20,11 @@ class Preprocessing(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
-    outputs: tuple[str, ...] = Field(min_length=1)
+    outputs: Several[str] = Field(min_length=1)
     size: tuple[PositiveInt, ...] = Field(min_length=2, max_length=3)
     channels: int = Field(1, ge=1)
-    mean: tuple[float, ...] = (0.5,)
-    std: tuple[float, ...] = (0.25,)
+    mean: Several[float] = (0.5,)
+    std: Several[float] = (0.25,)
     scaling: Literal["fixed", "nonzero"] = "fixed"  # by mean and std, or by each image's own
     activation: Literal["sigmoid", "softmax"] = "sigmoid"
     head: Literal["binary", "three_class"] = "binary"  # one number per finding, or three: negative, positive, uncertain

@@ -22,3 +22,13 @@ def smaller_settings(evidence: Evidence) -> str:
     return (
         f"{few(cut)} {were} run with smaller settings than usual to save time, and {they} might do better with those."
     )
+
+
+def skipped(evidence: Evidence) -> str:
+    """Which methods the run did without, since they cannot explain its model."""
+    left_out = evidence.manifest.skipped
+    if not left_out:
+        return ""
+    names = [entry.label for entry in left_out]
+    they = "it" if len(names) == 1 else "they"
+    return f"{few(names)} took no part, because {they} cannot explain this model; the record gives the reasons."

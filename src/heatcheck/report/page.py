@@ -10,7 +10,7 @@ from heatcheck.report.downloads import Download
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.numbers import count, duration, few, moment
 from heatcheck.report.verdict import Verdict
-from heatcheck.runs.manifest import Manifest
+from heatcheck.runs.manifest import Manifest, SkippedEntry
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +51,7 @@ class Record:
     hashes: tuple[tuple[str, str], ...]
     spec: str
     notes: tuple[str, ...]
+    skipped: tuple[SkippedEntry, ...]
 
 
 def record_of(evidence: Evidence) -> Record:
@@ -62,6 +63,7 @@ def record_of(evidence: Evidence) -> Record:
         hashes=_named(manifest, {"spec_hash": "spec", "weights_hash": "weights", "cases_hash": "list of cases"}),
         spec=yaml.safe_dump(manifest.spec, sort_keys=False, allow_unicode=True) if manifest.spec else "",
         notes=manifest.notes,
+        skipped=manifest.skipped,
     )
 
 

@@ -45,6 +45,8 @@ def execute(plan: Plan, circumstances: Mapping[str, Any], out: Path, watcher: Wa
         if manifest.status == "complete":
             watcher.say("This run is already finished; its report is built again.")
         else:
+            for entry in manifest.skipped:
+                watcher.say(f"Without {entry.label} ({entry.name}) on {entry.model}: {entry.reason}.")
             use_threads(manifest.threads or cores())
             say_cost(lambda: plan.cost(folder), watcher)
             for stage in plan.stages(folder, watcher):

@@ -55,7 +55,8 @@ def study_identity(
     data: DataIdentity,
 ) -> dict[str, Any]:
     """The identity of a study's run: its spec, weights, model contracts, cases, and the options that change results."""
-    spec = {**envelope.model_dump(mode="json"), **body.model_dump(mode="json")}
+    common = envelope.model_dump(mode="json", exclude={"strict"})  # it changes no result, but stops the run
+    spec = {**common, **body.model_dump(mode="json")}
     return {
         **run_identity(spec, envelope.seed, weights_hash, data),
         "contract": contract,

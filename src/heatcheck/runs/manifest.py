@@ -61,6 +61,13 @@ class MethodEntry(NamedEntry):
     changed: tuple[SettingEntry, ...] = ()
 
 
+class SkippedEntry(NamedEntry):
+    """A method that the run does without, since it cannot explain one of its models."""
+
+    model: str = ""
+    reason: str = ""
+
+
 class MetricEntry(NamedEntry):
     """A metric in words for a reader who has never seen a paper."""
 
@@ -123,6 +130,7 @@ class Manifest(Entry):
     # what was studied
     findings: tuple[str, ...] = ()
     methods: tuple[MethodEntry, ...] = ()
+    skipped: tuple[SkippedEntry, ...] = ()
     metrics: tuple[MetricEntry, ...] = ()
     model: ModelEntry | None = None  # the one whose results come first
     models: tuple[ModelEntry, ...] = ()

@@ -29,6 +29,7 @@ class Envelope(BaseModel):
     threads: int | None = Field(None, ge=1)
     keep_maps: Literal["gallery", "all", "none"] = "gallery"
     gallery: int = Field(18, ge=0, le=200)
+    strict: bool = False  # a method that cannot explain the model stops the run, instead of being skipped
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from pydantic import Field, model_validator
 
 from heatcheck.core.errors import CaseError, InputError, SpecError
 from heatcheck.core.findings import canonical
+from heatcheck.core.lists import Several
 from heatcheck.core.records import Case, CaseKey, Mask, Point, Reading, TruthKind
 from heatcheck.core.registry import suggest
 from heatcheck.sources.files.annotations import (
@@ -51,8 +52,8 @@ class FolderSettings(SourceSettings):
     truth: Path | None = None  # instead of masks: polygons or run-length codes (JSON), COCO, or a CSV of boxes
     readers: dict[str, Path] = Field(default_factory=dict)  # by reader: a folder or file as for the truth
     points: Path | None = None  # CSV: reader, image, finding, x, y; or one reader's JSON
-    modalities: tuple[str, ...] = ()  # names of the channels, if they are modalities; masks may then be by modality
-    facts: tuple[str, ...] = ()  # columns of the labels that are no findings; usual ones, such as sex, need no mention
+    modalities: Several[str] = ()  # names of the channels, if they are modalities; masks may then be by modality
+    facts: Several[str] = ()  # columns of the labels that are no findings; usual ones, such as sex, need no mention
     colour: Colour = "grey"
     value_range: tuple[float, float] | None = None  # stored values that mean 0 and 1, e.g. [0, 4095] for 12 bits
     contradictions: Contradictions = "fail"  # a mask of a finding with label 0: the image fails, or counts as positive

@@ -16,6 +16,7 @@ from heatcheck import read_run, run_study
 from heatcheck.core.errors import DivergedError, InputError
 from heatcheck.core.vocabulary import condition
 from heatcheck.fitting import networks as fitting_networks
+from heatcheck.methods import METHODS
 from heatcheck.running.compare import compare_runs
 from heatcheck.running.study import RunOptions
 from heatcheck.runs.spec import read_spec
@@ -526,3 +527,15 @@ def test_an_unreadable_image_is_recorded_and_the_run_goes_on(tmp_path):
     outcome = run_study(path, tmp_path / "run", TRUSTED)
     assert outcome.n_failed == 1
     assert "evaluation003" not in set(read_run(tmp_path / "run").scores["case"])
+
+
+def test_a_set_has_the_methods_that_its_key_can_have(tmp_path):
+    spec = write_alignment(tmp_path, methods="all", judged="all", through="gradient")
+    plan = plan_alignment(read_spec(str(spec)), TRUSTED, tmp_path / "run")
+    able = {name for name, facts in METHODS.items() if facts.differentiable}
+    skipped = {each.name for each in (*plan.through.skipped, *plan.beside.skipped)}
+    assert set(plan.trained) == able - skipped
+    assert {"gradient", "grad_cam"} <= set(plan.trained)
+    assert {"random", "occlusion", "guided_backprop"} <= set(plan.judged)
+    assert not {"location_prior", "feature_permutation", *plan.trained} & set(plan.judged)
+    assert [part["name"] for part in plan.identity["spec"]["judged"]] == list(plan.judged)

@@ -19,6 +19,7 @@ from heatcheck import read_run, run_study
 from heatcheck.core.errors import InputError, ModelError, RunFolderError, SpecError
 from heatcheck.explaining import dry_run as readiness
 from heatcheck.explaining.batch import Explainer
+from heatcheck.running.progress import Silent
 from heatcheck.running.study import RunOptions
 from heatcheck.runs.store import RunFolder
 
@@ -275,6 +276,47 @@ def test_your_own_images_and_model_are_studied(own_study, tmp_path):
     auroc = run.estimates.query("statistic == 'auroc' and finding == 'hernia'")["value"].item()
     assert auroc == 1
     assert "readers" in outcome.report.read_text()
+
+
+class Said(Silent):
+    """Keeps what is said."""
+
+    def __init__(self):
+        self.sentences = []
+
+    def say(self, sentence):
+        self.sentences.append(sentence)
+
+
+def test_a_method_that_cannot_explain_the_model_is_left_out_with_a_note(own_study, tmp_path):
+    """The terminal, run.json and the report name it; the same command continues the run."""
+    spec = {**yaml.safe_load(own_study.read_text()), "methods": ["attention_rollout", "grad_cam", "random"]}
+    own_study.write_text(yaml.safe_dump(spec))
+    said = Said()
+    trusted = RunOptions(trust_code=True)
+    report = run_study(own_study, tmp_path / "run", trusted, said).report.read_text()
+    (sentence,) = (sentence for sentence in said.sentences if "Attention rollout" in sentence)
+    assert sentence.startswith("Without Attention rollout (attention_rollout) on python:brightness_model:make: ")
+    run = read_run(tmp_path / "run")
+    assert run.manifest["skipped"][0]["name"] == "attention_rollout"
+    assert [part["name"] for part in run.manifest["spec"]["methods"]] == ["grad_cam", "random"]
+    assert "Attention rollout took no part, because it cannot explain this model" in report
+    assert "<li>Attention rollout on python:brightness_model:make: " in report
+    assert set(run.scores["method"]) == {"grad_cam", "random"}
+    assert run_study(own_study, tmp_path / "run", trusted).n_failed == 0
+    own_study.write_text(yaml.safe_dump({**spec, "strict": True}))
+    with pytest.raises(ModelError, match="method attention_rollout"):
+        run_study(own_study, tmp_path / "run", trusted)
+
+
+def test_a_set_of_methods_is_written_out_in_the_run_and_can_be_continued(own_study, tmp_path):
+    own_study.write_text(yaml.safe_dump({**yaml.safe_load(own_study.read_text()), "methods": "fast", "gallery": 0}))
+    trusted = RunOptions(trust_code=True, limit=1)
+    run_study(own_study, tmp_path / "run", trusted)
+    names = [part["name"] for part in read_run(tmp_path / "run").manifest["spec"]["methods"]]
+    assert {"grad_cam", "gradient", "location_prior"} <= set(names)
+    assert "occlusion" not in names
+    run_study(own_study, tmp_path / "run", trusted)  # refused, were they others
 
 
 @pytest.mark.parametrize(

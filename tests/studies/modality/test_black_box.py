@@ -10,8 +10,10 @@ from heatcheck import read_run, run_study
 from heatcheck.core.errors import ModelError
 from heatcheck.fitting.spec import PixelsPart
 from heatcheck.running.study import RunOptions
+from heatcheck.runs.spec import read_spec
 from heatcheck.studies.alignment.bases import opened
 from heatcheck.studies.alignment.spec import AlignmentModel
+from heatcheck.studies.modality.plan import plan_modality
 from heatcheck.studies.triggers.baseline import given_baseline
 
 TRUSTED = RunOptions(trust_code=True, workers=1)
@@ -42,8 +44,8 @@ METHODS = [
 ]
 
 
-def spec(folder, factory, methods=METHODS):
-    body = {"methods": methods, "removal": {"steps": 2, "random": 2}, "bootstrap_draws": 100}
+def spec(folder, factory, methods=METHODS, **common):
+    body = {"methods": methods, **common, "removal": {"steps": 2, "random": 2}, "bootstrap_draws": 100}
     path = write_modality(folder, factory, **body)
     (folder / "plain_readers.py").write_text((folder / "readers.py").read_text() + CODE)
     text = path.read_text().replace(f"label: {factory}", "label: reader")
@@ -62,10 +64,20 @@ def test_a_function_is_judged_as_a_network_that_answers_the_same(tmp_path):
     assert set(one["method"]) >= {"occlusion", "feature_ablation", "feature_permutation"}
 
 
-def test_a_method_that_looks_inside_is_refused_before_any_work(tmp_path):
+def test_a_method_that_looks_inside_stops_a_strict_study_before_any_work(tmp_path):
+    strict = spec(tmp_path / "a", "predicts_t1c", ["occlusion", "gradient"], strict=True)
     with pytest.raises(ModelError, match="method gradient looks inside the model, but only predictions of reader"):
-        run_study(spec(tmp_path / "a", "predicts_t1c", ["occlusion", "gradient"]), tmp_path / "run", TRUSTED)
+        run_study(strict, tmp_path / "run", TRUSTED)
     assert not (tmp_path / "run" / "shapley").exists()
+
+
+def test_methods_that_look_inside_are_skipped_and_sets_have_the_others(tmp_path):
+    path = spec(tmp_path / "a", "predicts_t1c", ["recommended", "gradient"])
+    plan = plan_modality(read_spec(str(path)), TRUSTED, tmp_path / "run")
+    assert set(plan.methods) == {"occlusion", "random", "center_prior", "edge"}
+    assert plan.identity["spec"]["methods"] == [{"name": name} for name in plan.methods]
+    reasons = {entry["name"]: entry["reason"] for entry in plan.facts["skipped"]}
+    assert reasons["gradient"] == "looks inside the model, but only predictions of reader are available"
 
 
 def test_a_class_is_not_taken_for_a_function(tmp_path):

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from heatcheck.core.vocabulary import AUROC
+from heatcheck.explaining.methods import skipped_facts
 from heatcheck.fitting.examples import labels_of
 from heatcheck.running.facts import RESIZED, ModelRecord, architecture_label, describe_model, models_facts, study_facts
 from heatcheck.sources import SOURCES
@@ -46,6 +47,7 @@ def alignment_manifest(plan: "AlignmentPlan") -> AlignmentManifest:
     fit = body.fit
     return AlignmentManifest(
         **study_facts(plan.findings, methods, METRICS_SHOWN, str(body.evaluation["name"]), _notes(plan)),
+        **skipped_facts([*plan.through.skipped, *plan.beside.skipped]),
         sizes=body.sizes.model_dump(mode="json"),
         **models_facts([_model_record(base) for base in plan.bases], plan.bases[0].key),
         trained=tuple(plan.trained),

@@ -3,7 +3,7 @@
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +12,12 @@ import torch
 from heatcheck.core.contracts import Method, Source
 from heatcheck.core.errors import CaseError, SpecError
 from heatcheck.core.records import CaseKey, Estimate
-from heatcheck.explaining.batch import Explainer
-from heatcheck.explaining.dry_run import try_out
-from heatcheck.explaining.methods import built_methods
+from heatcheck.explaining.dry_run import tried_on
+from heatcheck.explaining.methods import MethodChoice, MethodRules, chosen_methods
 from heatcheck.explaining.priors import gather_priors
 from heatcheck.fitting.networks import FOLDER as NETWORKS
 from heatcheck.fitting.spec import require_apart
-from heatcheck.methods import METHODS
+from heatcheck.methods import METHODS, MethodFacts
 from heatcheck.methods.differentiable import differentiable
 from heatcheck.models import NetworkClassifier, explained
 from heatcheck.running.cost import Cost
@@ -53,12 +52,22 @@ class AlignmentPlan:
     body: AlignmentBody
     spec: Spec
     sources: Mapping[str, Source]  # finetune, evaluation and, if bases are trained, training and validation
-    trained: Mapping[str, Method]
-    judged: Mapping[str, Method]
+    through: MethodChoice  # the methods through which networks are trained
+    beside: MethodChoice  # further methods, which are only scored
     findings: tuple[str, ...]
     bases: tuple[PlannedBase, ...]
     human: Human
     options: RunOptions
+
+    @property
+    def trained(self) -> Mapping[str, Method]:
+        """The methods through which networks are trained."""
+        return self.through.methods
+
+    @property
+    def judged(self) -> Mapping[str, Method]:
+        """Further methods, which are only scored."""
+        return self.beside.methods
 
     @property
     def envelope(self) -> Envelope:
@@ -212,9 +221,9 @@ class AlignmentPlan:
 def plan_alignment(spec: Spec, options: RunOptions, out: Path) -> AlignmentPlan:
     """The study, with everything checked that can be checked before work starts."""
     body = spec.checked_body(AlignmentBody)
-    trained = built_methods(body.methods, spec.name)
-    judged = built_methods(body.judged, spec.name)
-    require_roles(body, trained, judged, spec.name)
+    through, beside = _choices(body, spec)
+    body = _naming(body, through, beside)
+    require_roles(body, through.methods, beside.methods, spec.name)
     sources = open_sources(body, spec)
     require_apart(sources, spec.name)
     findings = findings_of(body, sources, spec.name)
@@ -229,10 +238,25 @@ def plan_alignment(spec: Spec, options: RunOptions, out: Path) -> AlignmentPlan:
     human = human_end(sources["evaluation"], findings)
     if options.pseudonymise:
         sources = {name: pseudonymous(source, source.index(), out) for name, source in sources.items()}
-    plan = AlignmentPlan(body, spec, sources, trained, judged, findings, bases, human, options)
-    for base in bases:
-        _try_methods(base, plan)
-    return plan
+    return _tried_out(AlignmentPlan(body, spec, sources, through, beside, findings, bases, human, options))
+
+
+def _choices(body: AlignmentBody, spec: Spec) -> tuple[MethodChoice, MethodChoice]:
+    """The methods through which networks are trained, and the others; a set has those that its key can have."""
+    strict = spec.envelope.strict
+    through = chosen_methods(
+        body.methods, spec.name, MethodRules(lambda facts: facts.differentiable and not facts.is_floor, strict=strict)
+    )
+
+    def may_be_judged(facts: MethodFacts) -> bool:
+        return facts.name not in through.methods and not facts.wants_priors and not facts.wants_donors
+
+    return through, chosen_methods(body.judged, spec.name, MethodRules(may_be_judged, strict=strict))
+
+
+def _naming(body: AlignmentBody, through: MethodChoice, beside: MethodChoice) -> AlignmentBody:
+    """The body with the methods of these choices."""
+    return body.model_copy(update={"methods": through.parts, "judged": beside.parts})
 
 
 def _require_batch(body: AlignmentBody, images: int, where: str) -> None:
@@ -257,17 +281,25 @@ def human_end(source: Source, findings: Sequence[str]) -> Human:
     return "truth"
 
 
-def _try_methods(base: PlannedBase, plan: AlignmentPlan) -> None:
-    """Try each method on the base: one map, and one gradient through those that networks are trained through."""
-    if base.trained:
-        module = fresh(base, plan.envelope.seed).eval()
-        classifier = NetworkClassifier(base.key, module, base.contract)
-    else:
-        classifier = BaseNetworks(plan.bases, plan.spec, plan.options, Path()).classifier(base.key)
-    methods = {**plan.trained, **plan.judged}
-    try_out(Explainer(classifier, plan.findings, methods, "positive", plan.envelope.seed))
-    for name, method in plan.trained.items():
-        _require_gradient(name, method, classifier)
+def _tried_out(plan: AlignmentPlan) -> AlignmentPlan:
+    """The plan with the methods that explain every base; networks must be trainable through those of `methods`."""
+    through, beside = plan.through, plan.beside
+    for base in plan.bases:
+        classifier = _before_fine_tuning(base, plan)
+        through = tried_on(through, classifier, also=partial(_require_gradient, classifier=classifier))
+        beside = tried_on(beside, classifier)
+    through = through.settled()
+    beside = beside.settled(required=False)
+    body = _naming(plan.body, through, beside)
+    require_roles(body, through.methods, beside.methods, plan.spec.name)
+    return replace(plan, body=body, through=through, beside=beside)
+
+
+def _before_fine_tuning(base: PlannedBase, plan: AlignmentPlan) -> NetworkClassifier:
+    """The base with its weights, or with random ones if it is trained here."""
+    if not base.trained:
+        return BaseNetworks(plan.bases, plan.spec, plan.options, Path()).classifier(base.key)
+    return NetworkClassifier(base.key, fresh(base, plan.envelope.seed).eval(), base.contract)
 
 
 def _require_gradient(name: str, method: Method, classifier: NetworkClassifier) -> None:

@@ -9,9 +9,10 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, f
 from heatcheck.core.contracts import Method, Source
 from heatcheck.core.errors import CaseError, InputError, SpecError
 from heatcheck.core.findings import canonical
+from heatcheck.core.lists import AllOrSeveral, Several
 from heatcheck.core.records import CaseKey
 from heatcheck.core.registry import suggest
-from heatcheck.explaining.methods import by_name
+from heatcheck.explaining.methods import MethodParts
 from heatcheck.explaining.study_models import StudyModel
 from heatcheck.fitting.spec import FitPart, PixelsPart
 from heatcheck.judging.sizes import Sizes
@@ -59,7 +60,7 @@ class BasePart(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
     training: dict[str, Any]
     validation: dict[str, Any]
-    findings: tuple[str, ...] | Literal["all"] = "all"  # its outputs
+    findings: AllOrSeveral = "all"  # its outputs
     uncertainty: str = "zeros"
     blank: Literal["unknown", "zero"] = "zero"
     fit: FitPart = FitPart(**BASE_TRAINING)
@@ -90,15 +91,15 @@ class AlignmentBody(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
     finetune: dict[str, Any]  # the source of the fine-tuning images
     evaluation: dict[str, Any]  # other patients, on whom everything is measured
-    models: tuple[AlignmentModel, ...] = Field(min_length=1)
-    initialisations: tuple[InitialisationPart, ...] = ()  # of models without weights
+    models: Several[AlignmentModel] = Field(min_length=1)
+    initialisations: Several[InitialisationPart] = ()  # of models without weights
     base: BasePart | None = None  # how those are trained
     size: tuple[int, ...] | None = None  # of their input; by default the network's usual one
     pixels: PixelsPart = PixelsPart(mean=(0.5,), std=(0.5,))
-    findings: tuple[str, ...] | Literal["all"] = "all"
+    findings: AllOrSeveral = "all"
     several: bool = False  # one network for all findings, instead of one per finding
-    methods: tuple[dict[str, Any], ...] = Field(min_length=1)  # through which networks are aligned and misaligned
-    judged: tuple[dict[str, Any], ...] = ()  # further methods, scored on networks aligned through another
+    methods: MethodParts = Field(min_length=1)  # through which networks are aligned and misaligned
+    judged: MethodParts = ()  # further methods, scored on networks aligned through another
     through: str = ""  # that other method; by default the first of `methods`
     alpha: float = Field(1.0, ge=0, allow_inf_nan=False)  # the weight of the map loss
     seeds: int = Field(3, ge=1)
@@ -118,11 +119,6 @@ class AlignmentBody(BaseModel):
     @classmethod
     def _one_name_each(cls, value: tuple[str, ...] | str) -> tuple[str, ...] | str:
         return value if isinstance(value, str) else tuple(dict.fromkeys(map(canonical, value)))
-
-    @field_validator("methods", "judged", mode="before")
-    @classmethod
-    def _methods_by_name(cls, value: object) -> object:
-        return by_name(value)
 
     @field_validator("fit", mode="before")
     @classmethod

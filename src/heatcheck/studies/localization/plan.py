@@ -12,7 +12,7 @@ from heatcheck.core.errors import SpecError
 from heatcheck.core.records import Estimate
 from heatcheck.explaining.kept_maps import FOLDER as MAPS_TO_SHOW
 from heatcheck.explaining.kept_maps import KeptMaps
-from heatcheck.explaining.methods import built_methods
+from heatcheck.explaining.methods import MethodChoice, MethodRules, chosen_methods, skipped_facts
 from heatcheck.explaining.study_models import Asked, CaseExplainer, Split, StudyModels
 from heatcheck.methods import METHODS
 from heatcheck.methods.cam import OnFeatureMap
@@ -75,12 +75,16 @@ class LocalizationPlan:
     scored: Split
     validation: Split | None
     findings: tuple[str, ...]
-    methods: Mapping[str, Method]
     models: tuple[ModelRecord, ...]
     study_models: StudyModels
     options: RunOptions
     truth_kind: str  # outlines, masks or boxes
     remark: str = ""  # a warning about the validation data
+
+    @property
+    def methods(self) -> Mapping[str, Method]:
+        """The methods that explain every model."""
+        return self.study_models.choice.methods
 
     @property
     def identity(self) -> Mapping[str, Any]:
@@ -109,6 +113,7 @@ class LocalizationPlan:
         metrics = (*self.body.metrics, *ADDED)
         return LocalizationManifest(
             **study_facts(self.findings, self.methods, metrics, self.body.source["name"], self._notes()),
+            **skipped_facts(self.study_models.choice.skipped),
             sizes=self.body.sizes.model_dump(mode="json"),
             **models_facts(self.models, self.models[0].name),
             **self._validation_facts(),
@@ -305,7 +310,8 @@ class LocalizationPlan:
 def plan_localization(spec: Spec, options: RunOptions, out: Path) -> LocalizationPlan:
     """The study, with everything checked that can be checked before it runs."""
     body = spec.checked_body(LocalizationBody)
-    methods = _placed(built_methods(body.methods, spec.name, OWN_REGION), body.rules)
+    choice = chosen_methods(body.methods, spec.name, MethodRules(own_keys=OWN_REGION, strict=spec.envelope.strict))
+    body = body.model_copy(update={"methods": choice.parts})
     require_sound(body, spec.name)
     parts = {"source": body.source} | ({"validation source": body.validation} if body.validation is not None else {})
     parts = {name: with_rules(part, body) for name, part in parts.items()}
@@ -323,7 +329,7 @@ def plan_localization(spec: Spec, options: RunOptions, out: Path) -> Localizatio
     subgroups_of(body.subgroups, indices["source"], spec.name)  # refuses columns that are not there
     request = Asked(
         findings,
-        methods,
+        _placed(choice, body.rules),
         body.channels,
         spec.envelope.seed,
         spec.folder,
@@ -333,6 +339,7 @@ def plan_localization(spec: Spec, options: RunOptions, out: Path) -> Localizatio
     )
     study_models = StudyModels(body.every_model, request)
     models = study_models.checked(*indices.values())
+    body = body.model_copy(update={"methods": study_models.choice.parts})
     splits = []
     for name, source in sources.items():
         chosen, keys = source, indices[name]
@@ -344,15 +351,16 @@ def plan_localization(spec: Spec, options: RunOptions, out: Path) -> Localizatio
     kind = str(getattr(sources["source"], "truth_kind", "masks"))
     body = with_box_metric(body, kind)
     return LocalizationPlan(
-        body, spec.envelope, scored, validation, findings, methods, models, study_models, options, kind, remark
+        body, spec.envelope, scored, validation, findings, models, study_models, options, kind, remark
     )  # fmt: skip
 
 
-def _placed(methods: Mapping[str, Method], rules: Rules) -> dict[str, Method]:
+def _placed(choice: MethodChoice, rules: Rules) -> MethodChoice:
     """The methods, with coarse maps placed as the rules have it."""
     if rules.placement != "plain":
-        return dict(methods)
-    return {
+        return choice
+    placed = {
         name: method.placed_plainly() if isinstance(method, OnFeatureMap) else method
-        for name, method in methods.items()
+        for name, method in choice.methods.items()
     }
+    return replace(choice, methods=placed)

@@ -9,8 +9,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from heatcheck.core.contracts import Source
 from heatcheck.core.errors import SpecError
 from heatcheck.core.findings import canonical
+from heatcheck.core.lists import AllOrSeveral, Several, listed
 from heatcheck.core.registry import suggest
-from heatcheck.explaining.methods import by_name
+from heatcheck.explaining.methods import MethodParts
 from heatcheck.explaining.study_models import StudyModel
 from heatcheck.judging.sizes import Sizes
 from heatcheck.maps.channels import CHANNEL_RULES
@@ -53,10 +54,10 @@ class LocalizationBody(BaseModel):
     source: dict[str, Any]
     validation: dict[str, Any] | None = None
     model: StudyModel | None = None
-    models: tuple[StudyModel, ...] = ()
-    methods: tuple[dict[str, Any], ...] = Field(min_length=1)
-    findings: tuple[str, ...] | Literal["all"] = "all"
-    metrics: tuple[str, ...] = ("iou", "hit", "mass", "rank", "dice", "iou_full")
+    models: Several[StudyModel] = ()
+    methods: MethodParts = Field(min_length=1)
+    findings: AllOrSeveral = "all"
+    metrics: Several[str] = ("iou", "hit", "mass", "rank", "dice", "iou_full")
     region: RegionPart = RegionPart()
     channels: str = "positive"
     instances: Literal["drawn", "components"] = "drawn"  # what the regressions count: outlines, or connected parts
@@ -71,11 +72,6 @@ class LocalizationBody(BaseModel):
     @classmethod
     def _one_name_each(cls, value: tuple[str, ...] | str) -> tuple[str, ...] | str:
         return value if isinstance(value, str) else tuple(map(canonical, value))
-
-    @field_validator("methods", mode="before")
-    @classmethod
-    def _methods_by_name(cls, value: object) -> object:
-        return by_name(value)
 
     @field_validator("operating_point", mode="after")
     @classmethod
@@ -189,8 +185,9 @@ def with_rules(part: dict[str, Any], body: LocalizationBody) -> dict[str, Any]:
     name = part.get("name")
     known = SOURCES[name].settings.model_fields if isinstance(name, str) and name in SOURCES else {}
     changes: dict[str, Any] = {}
-    if body.subgroups and "facts" in known and isinstance(part.get("facts", []), list):
-        changes["facts"] = [*part.get("facts", []), *(subgroup.column for subgroup in body.subgroups)]
+    facts = listed(part.get("facts", []))
+    if body.subgroups and "facts" in known and isinstance(facts, list):
+        changes["facts"] = [*facts, *(subgroup.column for subgroup in body.subgroups)]
     if "contradictions" in known and "contradictions" not in part:
         changes["contradictions"] = body.tuning_rules.contradiction
     return {**part, **changes}

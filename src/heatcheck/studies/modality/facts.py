@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from heatcheck.core.contracts import Method
 from heatcheck.core.vocabulary import facts_of
+from heatcheck.explaining.methods import skipped_facts
 from heatcheck.explaining.study_models import StudyModel
 from heatcheck.methods import METHODS
 from heatcheck.models import MODELS
@@ -45,6 +46,7 @@ def modality_run_facts(plan: "ModalityPlan") -> dict[str, Any]:
     model = _model(plan)
     facts = {
         **shared,
+        **skipped_facts(plan.choice.skipped),
         "methods": [_method(name, method, plan) for name, method in plan.methods.items()],
         "model": model,
         "models": (model,),

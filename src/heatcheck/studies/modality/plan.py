@@ -11,8 +11,8 @@ from typing import Any
 from heatcheck.core.contracts import Method, Source
 from heatcheck.core.errors import SpecError
 from heatcheck.core.records import CaseKey, Estimate
-from heatcheck.explaining.dry_run import extra_inputs_for, methods_with_batch, require_other_patients, try_out
-from heatcheck.explaining.methods import built_methods
+from heatcheck.explaining.dry_run import extra_inputs_for, methods_with_batch, tried_on
+from heatcheck.explaining.methods import MethodChoice, MethodRules, chosen_methods
 from heatcheck.explaining.study_models import StudyModel
 from heatcheck.fitting.folds import Fold, read_folds, stratified_folds
 from heatcheck.fitting.networks import new_network
@@ -65,11 +65,16 @@ class ModalityPlan:
     data: ModalData
     modalities: tuple[str, ...]
     classes: tuple[str, ...]
-    methods: Mapping[str, Method]
+    choice: MethodChoice
     contract: Preprocessing
     given: NetworkClassifier | None
     options: RunOptions
     given_plain: NetworkClassifier | None = None  # a network like it from which no modality was hidden
+
+    @property
+    def methods(self) -> Mapping[str, Method]:
+        """The methods that are judged."""
+        return self.choice.methods
 
     @property
     def envelope(self) -> Envelope:
@@ -305,7 +310,9 @@ class _FoldEvaluations:
 def plan_modality(spec: Spec, options: RunOptions, out: Path) -> ModalityPlan:
     """The study, checked as far as is possible before work starts."""
     body = spec.checked_body(ModalityBody)
-    methods = built_methods(body.methods, spec.name)
+    rules = MethodRules(lambda facts: not facts.wants_priors, strict=spec.envelope.strict)
+    choice = chosen_methods(body.methods, spec.name, rules)
+    body = body.model_copy(update={"methods": choice.parts})
     require_sound(body, spec.name)
     source = open_source(body.source, spec.folder, spec.name)
     modalities, classes = modalities_of(body, source, spec.name), classes_of(source, spec.name)
@@ -320,9 +327,8 @@ def plan_modality(spec: Spec, options: RunOptions, out: Path) -> ModalityPlan:
     data = data_of(source, known, folds, options.limit)
     if options.pseudonymise:
         data = under_pseudonyms(data, out, options.limit)
-    plan = ModalityPlan(body, spec, data, modalities, classes, methods, contract, given, options, plain)
+    plan = _tried_out(ModalityPlan(body, spec, data, modalities, classes, choice, contract, given, options, plain))
     _ = plan.ratings  # a damaged file is refused before work starts
-    _try_out(plan)
     return plan
 
 
@@ -343,14 +349,12 @@ def _folds(
     return folds
 
 
-def _try_out(plan: ModalityPlan) -> None:
-    """Make one map with each method, of the given network or of an untrained one."""
+def _tried_out(plan: ModalityPlan) -> ModalityPlan:
+    """The plan with the methods that explain the given network, or an untrained one."""
     classifier = plan.given
     if classifier is None:
         # refuses a start of another architecture
         module = new_network(plan.body.model.name, plan.contract, start=plan.start)
         classifier = NetworkClassifier(plan.model, module.to(usable_device(plan.options.device)).eval(), plan.contract)
-    explainer = ModalExplainer(classifier, plan.methods, plan.envelope.seed, plan.body.map_order)
-    for fold in plan.folds:
-        require_other_patients(explainer, plan.tested(fold).keys)
-    try_out(explainer)
+    choice = tried_on(plan.choice, classifier, *(plan.tested(fold).keys for fold in plan.folds)).settled()
+    return replace(plan, choice=choice, body=plan.body.model_copy(update={"methods": choice.parts}))

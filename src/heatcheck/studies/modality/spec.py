@@ -8,8 +8,9 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveInt, field_validator,
 
 from heatcheck.core.contracts import Source
 from heatcheck.core.errors import InputError, SpecError
+from heatcheck.core.lists import Several
 from heatcheck.core.registry import suggest
-from heatcheck.explaining.methods import by_name
+from heatcheck.explaining.methods import MethodParts
 from heatcheck.explaining.study_models import StudyModel
 from heatcheck.fitting.spec import FitPart, PixelsPart, has_one_class
 from heatcheck.judging.sizes import Sizes
@@ -57,16 +58,16 @@ class ModalityBody(BaseModel):
         False  # also ask a network from which nothing was hidden: train one per fold, or a given one
     )
     cache: bool = True  # store prepared images on disk during training
-    methods: tuple[dict[str, Any], ...] = Field(min_length=1)
+    methods: MethodParts = Field(min_length=1)
     masks: MaskSource = "own"
     boxes: bool = False  # bounding boxes instead of outlines
     dilate: int = Field(0, ge=0, le=100)  # pixels by which masks are dilated in each slice before maps are scored
     map_order: MapOrder = "reduce_first"  # of dropping negative values and resizing a map
-    fills: tuple[Fill, ...] = ("zero",)  # the first one is primary
+    fills: Several[Fill] = ("zero",)  # the first one is primary
     measure: Measure = "balanced"
     weights: Weights = "positive"
     importance: Importance = "lesion"
-    known: tuple[KnownPart, ...] = ()
+    known: Several[KnownPart] = ()
     permutations: int = Field(200, ge=4)  # orders drawn if there are more than ten modalities
     removal: RemovalPart | None = RemovalPart()
     ratings: Path | None = None
@@ -81,16 +82,6 @@ class ModalityBody(BaseModel):
         if value is not None and not number and not isinstance(value, str | Path):
             raise ValueError("name two folds or more, a file with the columns case and fold, or a folder of fold files")
         return value
-
-    @field_validator("methods", mode="before")
-    @classmethod
-    def _methods_by_name(cls, value: object) -> object:
-        return by_name(value)
-
-    @field_validator("fills", mode="before")
-    @classmethod
-    def _one_or_several(cls, value: object) -> object:
-        return [value] if isinstance(value, str) else value
 
     @field_validator("fit", mode="before")
     @classmethod

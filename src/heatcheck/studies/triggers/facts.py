@@ -3,6 +3,7 @@
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
+from heatcheck.explaining.methods import skipped_facts
 from heatcheck.models import MODELS
 from heatcheck.regions.detect import PRESETS
 from heatcheck.running.facts import ModelRecord, describe_model, models_facts, study_facts
@@ -53,6 +54,7 @@ def triggers_manifest(plan: "TriggersPlan") -> TriggersManifest:
     return TriggersManifest(
         preset=body.detection.preset,
         **study_facts(findings, plan.methods, shown, _source_name(plan), _notes(plan)),
+        **skipped_facts(plan.choice.skipped),
         sizes=plan.body.sizes.model_dump(mode="json"),
         **_model_facts(plan),
         triggers=tuple(_trigger(trigger, plan.contract.size) for trigger in plan.triggers),

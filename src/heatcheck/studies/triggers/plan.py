@@ -16,8 +16,8 @@ from heatcheck.core.errors import InputError, SpecError
 from heatcheck.core.records import CaseKey, CaseRecord, Estimate
 from heatcheck.core.registry import suggest
 from heatcheck.explaining.batch import Explainer
-from heatcheck.explaining.dry_run import extra_inputs_for, methods_with_batch, require_other_patients, try_out
-from heatcheck.explaining.methods import built_methods
+from heatcheck.explaining.dry_run import extra_inputs_for, methods_with_batch, tried_on
+from heatcheck.explaining.methods import MethodChoice, MethodRules, chosen_methods
 from heatcheck.fitting.networks import new_network
 from heatcheck.fitting.spec import require_apart
 from heatcheck.fitting.stage import FitStage
@@ -75,11 +75,16 @@ class TriggersPlan:
     sources: Mapping[str, Source]  # training, validation and test, or none of them
     artefacts: Source | None
     triggers: tuple[Trigger, ...]
-    methods: Mapping[str, Method]
+    choice: MethodChoice
     contract: Preprocessing
     target: str  # empty where nothing is planted
     given: NetworkClassifier | None
     options: RunOptions
+
+    @property
+    def methods(self) -> Mapping[str, Method]:
+        """The methods that are judged."""
+        return self.choice.methods
 
     @property
     def envelope(self) -> Envelope:
@@ -273,7 +278,9 @@ class TriggersPlan:
 def plan_triggers(spec: Spec, options: RunOptions, out: Path) -> TriggersPlan:
     """The study, with every check that is possible before the run starts."""
     body = spec.checked_body(TriggersBody)
-    methods = built_methods(body.methods, spec.name, (OWN_CHANNELS,))
+    rules = MethodRules(lambda facts: not facts.wants_priors, (OWN_CHANNELS,), spec.envelope.strict)
+    choice = chosen_methods(body.methods, spec.name, rules)
+    body = body.model_copy(update={"methods": choice.parts})
     require_sound(body, spec.name)
     triggers = tuple(with_picture(build_trigger(part), spec.folder, spec.name) for part in body.triggers)
     _require_distinct_names(triggers, spec.name)
@@ -308,9 +315,8 @@ def plan_triggers(spec: Spec, options: RunOptions, out: Path) -> TriggersPlan:
     if options.pseudonymise:
         sources = {name: pseudonymous(source, source.index(), out) for name, source in sources.items()}
         artefacts = pseudonymous(artefacts, artefacts.index(), out) if artefacts else None
-    plan = TriggersPlan(body, spec, sources, artefacts, triggers, methods, contract, target, given, options)
-    _try_out(plan)
-    return plan
+    plan = TriggersPlan(body, spec, sources, artefacts, triggers, choice, contract, target, given, options)
+    return _tried_out(plan)
 
 
 def _require_batches(images: int, size: int, where: str) -> None:
@@ -330,14 +336,12 @@ def _require_distinct_names(triggers: Sequence[Trigger], where: str) -> None:
         raise SpecError(f"{where}: a trigger cannot be called {BASELINE!r}, the model before the attack; rename it")
 
 
-def _try_out(plan: TriggersPlan) -> None:
-    """Make one map with each method, of the given baseline or of an untrained one."""
+def _tried_out(plan: TriggersPlan) -> TriggersPlan:
+    """The plan with the methods that explain the given baseline, or an untrained one."""
     classifier = plan.given
     if classifier is None:
         module = plan.untrained()  # refuses a start of another architecture
         classifier = NetworkClassifier(plan.model, module.to(usable_device(plan.options.device)).eval(), plan.contract)
-    explainer = plan.explainer(classifier)
     source = plan.sources.get("test") or plan.artefacts
-    if source is not None:
-        require_other_patients(explainer, source.index())
-    try_out(explainer)
+    choice = tried_on(plan.choice, classifier, *([source.index()] if source else [])).settled()
+    return replace(plan, choice=choice, body=plan.body.model_copy(update={"methods": choice.parts}))

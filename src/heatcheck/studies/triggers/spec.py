@@ -11,9 +11,10 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveInt, field_validator,
 from heatcheck.core.contracts import Source
 from heatcheck.core.errors import CaseError, SpecError
 from heatcheck.core.findings import canonical
+from heatcheck.core.lists import Several
 from heatcheck.core.records import CaseKey, Map
 from heatcheck.core.registry import suggest
-from heatcheck.explaining.methods import by_name
+from heatcheck.explaining.methods import MethodParts
 from heatcheck.explaining.study_models import StudyModel
 from heatcheck.fitting.spec import FitPart, PixelsPart, has_one_class
 from heatcheck.judging.sizes import Sizes
@@ -67,8 +68,8 @@ class DetectionPart(BaseModel):
     preset: str = "gradcam15"  # whose results lead; those of the others are reported too
     sigma: Sigma | None = None  # the preset's where none is given
     threshold: Threshold | None = None
-    other_sigmas: tuple[Sigma, ...] = (0.0, 1.0, 4.0)  # scored where they are not a method's own
-    other_thresholds: tuple[Threshold, ...] = (0.05, 0.3, 0.5)
+    other_sigmas: Several[Sigma] = (0.0, 1.0, 4.0)  # scored where they are not a method's own
+    other_thresholds: Several[Threshold] = (0.05, 0.3, 0.5)
     random_boxes: PositiveInt = 2  # drawn per box for the floor of recovery
 
     @field_validator("preset")
@@ -101,13 +102,13 @@ class TriggersBody(BaseModel):
     validation: dict[str, Any] | None = None
     test: dict[str, Any] | None = None
     target: str = ""  # the first class by default
-    triggers: tuple[str | dict[str, Any], ...] = ()
+    triggers: Several[str | dict[str, Any]] = ()
     seeds: PositiveInt = 5
     poison: PoisonPart = PoisonPart()
     fit: FitPart = FitPart(**BASELINE_FIT, **CONSTANT)
     retrain: FitPart = FitPart(**BASELINE_FIT, **CONSTANT)
     gate: GatePart = GatePart()
-    methods: tuple[dict[str, Any], ...] = Field(min_length=1)
+    methods: MethodParts = Field(min_length=1)
     detection: DetectionPart = DetectionPart()
     paper_mutual_information: bool = False  # also report the uncorrected one, of 256 bins
     artefacts: dict[str, Any] | None = None  # a source whose truth masks are real artefacts
@@ -118,11 +119,6 @@ class TriggersBody(BaseModel):
     @classmethod
     def _canonical(cls, value: str) -> str:
         return canonical(value)
-
-    @field_validator("methods", mode="before")
-    @classmethod
-    def _methods_by_name(cls, value: object) -> object:
-        return by_name(value)
 
     @field_validator("fit", "retrain", mode="before")
     @classmethod

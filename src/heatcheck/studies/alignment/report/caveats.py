@@ -7,7 +7,7 @@ from heatcheck.core.records import Estimate
 from heatcheck.core.vocabulary import AUROC, DIFFERENCE
 from heatcheck.judging.judgement import Answer, judgement_of
 from heatcheck.report.appendix import is_network
-from heatcheck.report.caveats import smaller_settings
+from heatcheck.report.caveats import skipped, smaller_settings
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.numbers import SCORE, count, few, listed, number
 from heatcheck.studies.alignment.report.facts import (
@@ -32,6 +32,7 @@ def caveats(evidence: Evidence) -> tuple[str, ...]:
     sentences = (
         _limited(evidence),
         _failed(evidence),
+        skipped(evidence),
         _one_seed(evidence),
         visible(evidence),
         _few_positives(evidence),

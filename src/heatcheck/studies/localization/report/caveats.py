@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.core.vocabulary import AUROC, MEAN
 from heatcheck.judging.judgement import judge
-from heatcheck.report.caveats import failed, smaller_settings
+from heatcheck.report.caveats import failed, skipped, smaller_settings
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.numbers import count, listed
 from heatcheck.studies.localization.report.facts import manifest
@@ -26,6 +26,7 @@ def caveats(evidence: Evidence) -> tuple[str, ...]:
     sentences = (
         _paper_rules(evidence),
         failed(evidence),
+        skipped(evidence),
         _empty_maps(evidence),
         _weak_model(evidence),
         _rare(evidence),

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, field_validator
 
 from heatcheck.core.errors import SpecError
 from heatcheck.core.findings import canonical
+from heatcheck.core.lists import Several, listed
 from heatcheck.core.records import CaseKey
 from heatcheck.core.registry import suggest
 from heatcheck.studies.localization.vocabulary import NOT_STATED
@@ -29,7 +30,7 @@ class Subgroup(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     column: str
-    edges: tuple[float, ...] = ()
+    edges: Several[float] = ()
 
     @field_validator("edges")
     @classmethod
@@ -50,9 +51,8 @@ class Groups:
 
 def by_column(value: object) -> object:
     """The subgroups as a spec writes them, a name or {name: edges}, in the form of `Subgroup`."""
-    if not isinstance(value, list | tuple):
-        return value
-    return [_parsed(one) for one in value]
+    several = listed(value)
+    return [_parsed(one) for one in several] if isinstance(several, list | tuple) else several
 
 
 def _parsed(one: object) -> object:

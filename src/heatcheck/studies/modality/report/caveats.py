@@ -8,7 +8,7 @@ from heatcheck.core.records import ALL_FINDINGS
 from heatcheck.core.vocabulary import DIFFERENCE, MEAN
 from heatcheck.judging.judgement import judge, judgement_of
 from heatcheck.judging.sizes import Sizes
-from heatcheck.report.caveats import failed, smaller_settings
+from heatcheck.report.caveats import failed, skipped, smaller_settings
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.numbers import POINTS, SCORE, SHARE, Unit, count, few, listed, number
 from heatcheck.report.verdict import smallest_visible
@@ -37,6 +37,7 @@ def caveats(evidence: Evidence) -> tuple[str, ...]:
     """The sentences that apply to this run."""
     sentences = [
         failed(evidence),
+        skipped(evidence),
         _these_networks(evidence),
         _weak(evidence),
         _other_folds(evidence),

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from heatcheck.core.records import ALL_FINDINGS
 from heatcheck.core.vocabulary import DIFFERENCE, MEAN
 from heatcheck.judging.judgement import judge as judge_numbers
-from heatcheck.report.caveats import failed, smaller_settings
+from heatcheck.report.caveats import failed, skipped, smaller_settings
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.footnotes import lacks_interval
 from heatcheck.report.numbers import SHARE, count, difference_of, few, listed, number
@@ -28,6 +28,7 @@ def caveats(evidence: Evidence) -> tuple[str, ...]:
     judged = graded_triggers(evidence) and images_graded(evidence)
     sentences = [
         failed(evidence),
+        skipped(evidence),
         *((_few_trainings(evidence), _few_images(evidence), _out_of_sight(evidence)) if judged else ()),
         *((_large_boxes(evidence), _no_interval(evidence), _floors(evidence)) if judged else ()),
         _drawn(evidence),

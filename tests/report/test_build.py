@@ -196,12 +196,13 @@ def test_gaps_that_methods_share_are_one_row(tmp_path):
     with RunFolder.locked(tmp_path / "run", {}, {"study": "localization", "methods": methods}) as folder:
         folder.write_shard(0, ShardTables(scores=tuple(rows)))
     evidence = evidence_of(read_run(folder.path))
-    content = gaps(evidence, undefined_scores(evidence.run), "").content
-    assert [(row["metric"], row["methods"], row["reason"]) for row in content["undefined"]] == [
+    section = gaps(evidence, undefined_scores(evidence.run), "")
+    (listing,) = (block for block in section.blocks if block.kind == "listing")
+    assert [row[:3] for row in listing.rows] == [
         ("hit", "every method", "no truth"), ("iou", "GRAD_CAM, Human readers and LIME", "no truth"),
         ("iou", "RANDOM", "empty"),
     ]  # fmt: skip
-    assert content["n_undefined"] == 7
+    assert section.summary == "0 failed cases and 7 undefined scores."
 
 
 def test_cases_with_a_finding_are_counted_once_however_many_models_answered(tmp_path):

@@ -11,8 +11,8 @@ import pytest
 from PIL import Image
 
 from heatcheck.report import downloads as budget
+from heatcheck.report.blocks.pictures import PictureError, frame_for, image_uri, map_uri, path_data, simplified
 from heatcheck.report.evidence import evidence_of
-from heatcheck.report.pictures import PictureError, frame_for, image_uri, map_uri, path_data, simplified
 from heatcheck.running.reporting import build_report
 from heatcheck.runs.store import read_run
 from heatcheck.studies.localization.report.gallery import localization_gallery

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from heatcheck.report.blocks.gallery import Gallery, by_name, gallery_of, likely, number_or_dash, orientation
+from heatcheck.report.blocks.pictures import Frame, frame_for, image_uri, map_uri, path_data
 from heatcheck.report.evidence import Entrant, Evidence
-from heatcheck.report.gallery import Gallery, by_name, gallery_of, likely, number_or_dash, orientation
 from heatcheck.report.numbers import SCORE, SHARE, number
-from heatcheck.report.pictures import Frame, frame_for, image_uri, map_uri, path_data
 from heatcheck.studies.localization.report.facts import best_first
 from heatcheck.studies.localization.vocabulary import LocalizationEntry, MethodMapEntry
 

@@ -7,8 +7,8 @@ from heatcheck.core.findings import canonical
 from heatcheck.core.records import ALL_FINDINGS, HUMAN
 from heatcheck.core.vocabulary import MEAN, PERCENT_DECREASE, RATIO, Statistic
 from heatcheck.report import reference
+from heatcheck.report.blocks.matrix import Matrix, labelled
 from heatcheck.report.evidence import READERS, Evidence
-from heatcheck.report.matrix import Matrix, labelled
 from heatcheck.report.numbers import PERCENT
 from heatcheck.report.published import Figure, figure_cell, with_rows
 from heatcheck.studies.localization.report.facts import footnotes_of, manifest

@@ -9,9 +9,10 @@ from heatcheck.core.vocabulary import TEST
 from heatcheck.judging.sizes import stored_sizes
 from heatcheck.report import appendix, cost, glossary
 from heatcheck.report.appendix import undefined_scores
+from heatcheck.report.blocks.block import Drawn
+from heatcheck.report.blocks.matrix import by_finding, by_floor
 from heatcheck.report.downloads import room_for_pictures
 from heatcheck.report.evidence import Evidence
-from heatcheck.report.matrix import by_finding, by_floor
 from heatcheck.report.numbers import SHARE, count, difference_of, listed, number
 from heatcheck.report.page import Section, StudyPage
 from heatcheck.report.published import has_published_rows
@@ -66,9 +67,10 @@ def localization_page(evidence: Evidence) -> StudyPage:
                 _optional(evidence, "subgroups", "Does it hold in every group of patients?", subgroups(evidence)),
                 _optional(evidence, "presets", "Where the two presets disagree", presets(evidence)),
                 cost.section(evidence, [m for m in TESTED if m in evidence.metrics]),
-                Section("cases", "Cases to look at", "Cases", "study/gallery.html",
-                        shown(localization_gallery(evidence, room_for_pictures(evidence, files)))),
-                Section("model", "How good is the model itself?", "Model", "study/model.html", model_section(evidence)),
+                Section("cases", "Cases to look at", "Cases", (Drawn("study/gallery.html",
+                        shown(localization_gallery(evidence, room_for_pictures(evidence, files)))),)),
+                Section("model", "How good is the model itself?", "Model",
+                        (Drawn("study/model.html", model_section(evidence)),)),
                 _optional(evidence, "counts", "What was looked at", counts(evidence)),
                 appendix.gaps(evidence, undefined, NO_FAILURE),
                 appendix.record(evidence),
@@ -85,7 +87,7 @@ def _optional(evidence: Evidence, anchor: str, title: str, content: Mapping[str,
         return None
     caveat = literature.caveat(evidence) if has_published_rows(content) else ""
     short = anchor.capitalize().replace("_", " ")
-    return Section(anchor, title, short, f"study/{anchor}.html", {**content, "published": caveat})
+    return Section(anchor, title, short, (Drawn(f"study/{anchor}.html", {**content, "published": caveat}),))
 
 
 def _overview(evidence: Evidence) -> Section:
@@ -95,7 +97,7 @@ def _overview(evidence: Evidence) -> Section:
     terms += [("Interval", glossary.INTERVAL), ("Floor", glossary.FLOOR), ("Human readers", glossary.READERS)]
     best = [_may_be_best(standing) for metric in TESTED if (standing := standing_on(evidence, metric))]
     content = {"panels": panels, "terms": terms, "best": [sentence for sentence in best if sentence]}
-    return Section("overview", "At a glance", "At a glance", "study/overview.html", content)
+    return Section("overview", "At a glance", "At a glance", (Drawn("study/overview.html", content),))
 
 
 def _may_be_best(standing: Standing) -> str:
@@ -128,7 +130,9 @@ def _floors(evidence: Evidence) -> Section:
         "top": "the readers" if evidence.has_readers else "the best possible score",
         "families": [f"{family} ({count(n, 'comparison')})" for family, n in sorted(families.items())],
     }
-    return Section("floors", "Does it beat a picture made without the model?", "Floors", "study/floors.html", content)
+    return Section(
+        "floors", "Does it beat a picture made without the model?", "Floors", (Drawn("study/floors.html", content),)
+    )
 
 
 def _size(evidence: Evidence, metric: str) -> str:

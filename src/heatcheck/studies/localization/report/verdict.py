@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.core.vocabulary import MEAN, TEST
 from heatcheck.judging.judgement import Answer, both, judgement_of, opposite_of
+from heatcheck.report.blocks.footnotes import lacks_interval
 from heatcheck.report.evidence import Entrant, Evidence
-from heatcheck.report.footnotes import lacks_interval
 from heatcheck.report.glossary import floor_phrase
 from heatcheck.report.numbers import POINTS, SPACE, Unit, count, difference_of, few, listed, number
 from heatcheck.report.verdict import FEW_PATIENTS, Verdict, smallest_visible, would_decide

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 
 from heatcheck.core.records import Estimate
 from heatcheck.core.vocabulary import AUROC, MEAN, MODEL_DIFFERENCE, SELECTED, Statistic
+from heatcheck.report.blocks.footnotes import Footnotes
+from heatcheck.report.blocks.matrix import Cell, Column, Matrix, Row, cell_of, labelled
 from heatcheck.report.evidence import Entrant, Evidence
-from heatcheck.report.footnotes import Footnotes
-from heatcheck.report.matrix import Cell, Column, Matrix, Row, cell_of, labelled
 from heatcheck.report.numbers import MISSING, Unit, difference_of, number
 from heatcheck.report.published import Figure, figure_cell, with_rows
 from heatcheck.runs.manifest import ModelEntry

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.core.vocabulary import SLOPE, SPEARMAN
 from heatcheck.judging.judgement import judgement_of, opposite_of
+from heatcheck.report.blocks.footnotes import Footnotes
+from heatcheck.report.blocks.matrix import Matrix, by_finding, labelled
 from heatcheck.report.evidence import Entrant, Evidence
-from heatcheck.report.footnotes import Footnotes
-from heatcheck.report.matrix import Matrix, by_finding, labelled
 from heatcheck.report.numbers import SCORE, count, listed
 from heatcheck.report.published import figure_cell, with_rows
 from heatcheck.studies.localization.report import literature

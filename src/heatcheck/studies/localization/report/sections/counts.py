@@ -4,9 +4,9 @@ import math
 from collections.abc import Mapping
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
+from heatcheck.report.blocks.footnotes import Footnotes
+from heatcheck.report.blocks.matrix import Cell, Column, Matrix, Row, grouped, labelled
 from heatcheck.report.evidence import Evidence
-from heatcheck.report.footnotes import Footnotes
-from heatcheck.report.matrix import Cell, Column, Matrix, Row, grouped, labelled
 from heatcheck.report.numbers import MISSING
 from heatcheck.report.published import with_rows
 from heatcheck.studies.localization.report import literature

@@ -5,9 +5,10 @@ from collections.abc import Mapping, Sequence
 from heatcheck.core.records import ALL_FINDINGS, HUMAN
 from heatcheck.core.vocabulary import DIFFERENCE, MEAN, PERCENT_DECREASE, RATIO, Statistic
 from heatcheck.report import glossary
+from heatcheck.report.blocks.block import Drawn
+from heatcheck.report.blocks.footnotes import Footnotes
+from heatcheck.report.blocks.matrix import GROUPS, Column, Matrix, Row, by_finding, cell_of
 from heatcheck.report.evidence import READERS, Evidence
-from heatcheck.report.footnotes import Footnotes
-from heatcheck.report.matrix import GROUPS, Column, Matrix, Row, by_finding, cell_of
 from heatcheck.report.page import Section
 from heatcheck.report.published import has_published_rows
 from heatcheck.studies.localization.report import literature
@@ -39,7 +40,7 @@ def findings(evidence: Evidence) -> Section:
         "published_marks": any("published-mark" in panel.plot for group in groups for panel in group.panels),
     }
     content["published"] = literature.caveat(evidence) if has_published_rows(content) else ""
-    return Section("findings", "Finding by finding", "By finding", "study/findings.html", content)
+    return Section("findings", "Finding by finding", "By finding", (Drawn("study/findings.html", content),))
 
 
 def _explained(

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from heatcheck.core.records import ALL_FINDINGS, HUMAN, Estimate
 from heatcheck.core.vocabulary import SLOPE
 from heatcheck.judging.judgement import judgement_of, opposite_of
+from heatcheck.report.blocks.footnotes import Footnotes
+from heatcheck.report.blocks.matrix import Cell, Column, Matrix, Row, cell_of, labelled
 from heatcheck.report.charts.distributions import draw, spread_of
 from heatcheck.report.charts.panels import Panel
 from heatcheck.report.evidence import Entrant, Evidence
-from heatcheck.report.footnotes import Footnotes
-from heatcheck.report.matrix import Cell, Column, Matrix, Row, cell_of, labelled
 from heatcheck.report.numbers import SCORE, SHARE, Unit, listed
 from heatcheck.report.published import figure_cell, with_rows
 from heatcheck.studies.localization.report import literature

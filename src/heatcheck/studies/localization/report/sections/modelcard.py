@@ -10,10 +10,10 @@ from markupsafe import Markup
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.core.vocabulary import AUROC, CALIBRATION, CHANCE_CALIBRATION, MEAN
+from heatcheck.report.blocks.footnotes import Footnotes, explained
+from heatcheck.report.blocks.matrix import Cell, Matrix, cell_of, interval_or_dash, labelled
 from heatcheck.report.charts import reliability
 from heatcheck.report.evidence import READERS, Evidence
-from heatcheck.report.footnotes import Footnotes, explained
-from heatcheck.report.matrix import Cell, Matrix, cell_of, interval_or_dash, labelled
 from heatcheck.report.numbers import MISSING, SCORE, Unit, interval, number
 from heatcheck.runs.store import Run
 from heatcheck.studies.localization.report.facts import every_finding, finding_columns

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from heatcheck.core.records import ALL_FINDINGS, HUMAN, Estimate
 from heatcheck.core.vocabulary import MEAN, PERCENT_DECREASE, Statistic
 from heatcheck.judging.judgement import Answer, judgement_of, opposite_of
+from heatcheck.report.blocks.matrix import Matrix, by_finding
 from heatcheck.report.evidence import READERS, Evidence
-from heatcheck.report.matrix import Matrix, by_finding
 from heatcheck.report.numbers import Unit, difference_of, interval, number
 from heatcheck.studies.localization.report.facts import every_finding, manifest
 from heatcheck.studies.localization.report.literature import with_published

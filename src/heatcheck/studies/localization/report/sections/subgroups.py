@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.core.vocabulary import AUROC, DIFFERENCE, MEAN, TEST, Statistic
 from heatcheck.judging.judgement import judgement_of, opposite_of
+from heatcheck.report.blocks.footnotes import Footnotes
+from heatcheck.report.blocks.matrix import Cell, Column, Matrix, Row, cell_of, grouped, labelled
 from heatcheck.report.evidence import READERS, Entrant, Evidence
-from heatcheck.report.footnotes import Footnotes
-from heatcheck.report.matrix import Cell, Column, Matrix, Row, cell_of, grouped, labelled
 from heatcheck.report.numbers import SCORE, count, difference_of, listed
 from heatcheck.studies.localization.report.facts import best_first
 from heatcheck.studies.localization.report.standing import NAMES, standing_on

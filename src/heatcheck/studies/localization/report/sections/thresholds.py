@@ -9,12 +9,12 @@ from markupsafe import Markup
 
 from heatcheck.core.records import ALL_FINDINGS, HUMAN
 from heatcheck.core.vocabulary import DIFFERENCE, MEAN, TUNED_CUTOFF, TUNED_THRESHOLD, Condition, Statistic
+from heatcheck.report.blocks.matrix import Matrix, by_finding
 from heatcheck.report.charts import curves
 from heatcheck.report.charts.axes import limits_around
 from heatcheck.report.charts.curves import Curve
 from heatcheck.report.charts.panels import PanelGroup
 from heatcheck.report.evidence import Evidence
-from heatcheck.report.matrix import Matrix, by_finding
 from heatcheck.report.numbers import SCORE, number
 from heatcheck.studies.localization.report.facts import best_first, manifest
 from heatcheck.studies.localization.report.figures import against_readers

@@ -19,8 +19,8 @@ from heatcheck.core.vocabulary import (
     Statistic,
 )
 from heatcheck.judging.judgement import Answer, judgement_of, opposite_of
+from heatcheck.report.blocks.footnotes import Footnotes, explained, lacks_interval
 from heatcheck.report.evidence import READERS, Entrant, Evidence
-from heatcheck.report.footnotes import Footnotes, explained, lacks_interval
 from heatcheck.report.numbers import (
     MISSING,
     PERCENT,

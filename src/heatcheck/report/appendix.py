@@ -8,11 +8,25 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
+from markupsafe import Markup
 
+from heatcheck.core.records import HUMAN
 from heatcheck.core.vocabulary import PLAIN
+from heatcheck.report.blocks.block import (
+    Block,
+    Code,
+    Facts,
+    Heading,
+    ListCell,
+    ListColumn,
+    Listing,
+    bullets,
+    fold,
+    prose,
+)
 from heatcheck.report.downloads import Download, download
-from heatcheck.report.evidence import READERS, Evidence
-from heatcheck.report.numbers import listed
+from heatcheck.report.evidence import Evidence
+from heatcheck.report.numbers import MISSING, SECONDS, count, listed, number
 from heatcheck.report.page import Section, record_of
 from heatcheck.runs.manifest import Manifest
 from heatcheck.runs.store import Run
@@ -95,30 +109,83 @@ def gaps(
     The scores are those of the primary model, or of `every_model`.
     """
     one_of_several = len(evidence.models) > 1 and not every_model
-    failed, undefined = failed_cases(evidence.run), scores.table
+    whose = f" of {evidence.models[0].label} and the readers" if one_of_several else ""
+    failed = failed_cases(evidence.run)
     networks = int(is_network(failed).sum())
-    joined = _joined(undefined, evidence)
-    content = {
-        "undefined": joined[:SHOWN],
-        "model": f"{evidence.models[0].label} and the readers" if one_of_several else "",
-        "n_undefined": int(undefined["undefined"].sum()),
-        "n_scores": scores.n_scores,
-        "more_undefined": max(0, len(joined) - SHOWN),
-        "treated": treated,
-        "hint": hint,
-        "failed": _rows(failed.head(SHOWN)),
-        "n_listed": len(failed),
-        "n_failed": len(failed) - networks,
-        "n_networks": networks,
-        "n_cases": len(evidence.run.cases) - networks,
-        "measures": {name: measure.label for name, measure in evidence.metrics.items()},
-    }
-    return Section("gaps", "What is missing", "Gaps", "gaps.html", content)
+    undefined = int(scores.table["undefined"].sum())
+    blocks = (
+        Heading("Failed cases and networks" if networks else "Failed cases"),
+        *_failed(evidence, failed, networks),
+        Heading("Undefined scores"),
+        *_undefined(evidence, scores, whose, f"{treated} {hint}".strip()),
+    )
+    n_failed = len(failed) - networks
+    summary = f"{count(n_failed, 'failed case')} and {count(undefined, 'undefined score')}."
+    return Section("gaps", "What is missing", "Gaps", blocks, summary)
+
+
+def _failed(evidence: Evidence, failed: pd.DataFrame, networks: int) -> tuple[Block, ...]:
+    """How many cases and trainings failed, and each with its reason."""
+    cases = len(evidence.run.cases) - networks
+    if not len(failed):
+        none = "None" if evidence.finished else "None so far"
+        return prose(f"{none}: all {cases:,} cases were processed." if cases else "No case has been recorded yet.")
+    n_failed = len(failed) - networks
+    sentence = (
+        f"{n_failed:,} of {cases:,} cases failed and are in no number above."
+        if n_failed
+        else f"All {cases:,} cases were processed."
+    )
+    they = "they" if networks > 1 else "it"
+    training = f"The training of {count(networks, 'network')} failed; what {they} would have scored is undefined."
+    columns = ListColumn("Case or network" if networks else "Case"), ListColumn("Failed while")
+    rows = tuple((str(row["case"]), str(row["stage"]), str(row["reason"])) for row in _rows(failed.head(SHOWN)))
+    more = f"The first {SHOWN} are shown; failed_cases.csv below has all." if len(failed) > SHOWN else ""
+    return (
+        *prose(sentence, training if networks else ""),
+        Listing("Failed cases", (*columns, ListColumn("Reason", wide=True)), rows),
+        *prose(more, small=True),
+    )
+
+
+def _undefined(evidence: Evidence, scores: UndefinedScores, whose: str, treated: str) -> tuple[Block, ...]:
+    """How many scores are undefined and how means treat them, and the reasons by measure and method."""
+    joined = _joined(scores.table, evidence)
+    if not joined:
+        none = "None" if evidence.finished else "None so far"
+        every = f"{none}: every one of the {scores.n_scores:,} scores is defined."
+        return prose(every if scores.n_scores else "No score has been recorded yet.")
+    measures = {name: measure.label for name, measure in evidence.metrics.items()}
+    rows = tuple(
+        (
+            measures.get(str(row["metric"]), str(row["metric"])),
+            str(row["methods"]),
+            str(row["reason"] or "no reason recorded"),
+            f"{row['undefined']:,}",
+            f"{row['of']:,}",
+        )
+        for row in joined[:SHOWN]
+    )
+    columns = (
+        ListColumn("Measure"),
+        ListColumn("Method"),
+        ListColumn("Reason", wide=True),
+        ListColumn("Undefined, each", numeric=True),
+        ListColumn("Of", numeric=True),
+    )
+    n = int(scores.table["undefined"].sum())
+    more = f"{len(joined) - SHOWN} more rows are in undefined.csv below." if len(joined) > SHOWN else ""
+    return (
+        *prose(f"{n:,} of {scores.n_scores:,} scores{whose} are undefined.", treated),
+        Listing("Undefined scores", columns, rows),
+        *prose(more, small=True),
+    )
 
 
 def _joined(undefined: pd.DataFrame, evidence: Evidence) -> list[dict[str, object]]:
     """The rows in their order; rows that differ only in the method are joined."""
-    labels = {entrant.name: entrant.label for entrant in (*evidence.methods, *evidence.floors)}
+    entrants = (evidence.readers, *evidence.methods, *evidence.floors)
+    labels = {entrant.name: entrant.label for entrant in entrants}
     together: dict[tuple[object, ...], list[str]] = {}
     for row in _rows(undefined):
         facts = tuple(row[key] for key in _SHARED)
@@ -130,22 +197,51 @@ def _joined(undefined: pd.DataFrame, evidence: Evidence) -> list[dict[str, objec
 
 
 def _named(methods: Sequence[str], labels: Mapping[str, str]) -> str:
-    if len(methods) > 1 and set(methods) == set(labels):
+    if len(methods) > 1 and set(methods) == set(labels) - {HUMAN}:
         return "every method"
-    every = {**labels, READERS.name: READERS.label, "": "the model itself"}
+    every = {"": "the model itself", **labels}
     return listed([every.get(name, name) for name in methods])
 
 
 def record(evidence: Evidence) -> Section:
     """How the run was made: settings, versions, methods and their times."""
-    speed = {row["method"]: row["seconds_per_map"] for row in _rows(seconds_per_map(evidence.run))}
-    content = {
-        "record": record_of(evidence),
-        "source": evidence.manifest.source_description,
-        "entrants": [*evidence.methods, *evidence.floors],
-        "speed": speed,
-    }
-    return Section("record", "How this was made", "Record", "record.html", content)
+    made, source = record_of(evidence), evidence.manifest.source_description
+    entrants = _entrants(evidence)
+    hashes = tuple((name, Markup("<code>{}</code>").format(value)) for name, value in made.hashes)
+    blocks = (
+        *prose(Markup("<b>Data.</b> {}").format(source) if source else ""),
+        *((Heading("Where this differs from the published protocol, and why"),) if made.notes else ()),
+        *bullets(made.notes),
+        *((Heading("What was tested"), entrants) if entrants else ()),
+        *prose("Left out, because they cannot explain the model:" if made.skipped else ""),
+        *bullets([f"{each.label} on {each.model}: {each.reason}." for each in made.skipped]),
+        *((Heading("The run"), Facts(made.facts)) if made.facts else ()),
+        *fold("Versions", (Facts(made.versions),) if made.versions else ()),
+        *fold("Fingerprints of what went in", (Facts(hashes),) if hashes else ()),
+        *(fold("The full spec", (Code(made.spec),)) if made.spec else prose("The run recorded no spec.")),
+    )
+    return Section("record", "How this was made", "Record", blocks, "Data, settings, versions and the full spec.")
+
+
+def _entrants(evidence: Evidence) -> Listing | None:
+    """Every method and floor with what it does and the time that one of its maps takes."""
+    speed = {str(row["method"]): float(str(row["seconds_per_map"])) for row in _rows(seconds_per_map(evidence.run))}
+    rows = tuple(
+        (
+            each.label,
+            ListCell(each.kind, aside=each.family if each.family != each.kind else ""),
+            f"{each.summary} {each.note}".strip(),
+            number(speed[each.name], SECONDS) if each.name in speed else MISSING,
+        )
+        for each in (*evidence.methods, *evidence.floors)
+    )
+    columns = (
+        ListColumn("Name"),
+        ListColumn("Kind"),
+        ListColumn("What it does", wide=True),
+        ListColumn("Time per map", numeric=True),
+    )
+    return Listing("Methods and floors", columns, rows) if rows else None
 
 
 def downloads(evidence: Evidence, undefined: pd.DataFrame) -> tuple[Download, ...]:

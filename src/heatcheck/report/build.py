@@ -11,7 +11,6 @@ from markupsafe import Markup
 
 from heatcheck.core.atomic_files import replaced
 from heatcheck.report.evidence import Evidence, evidence_of
-from heatcheck.report.numbers import SECONDS, number
 from heatcheck.report.page import StudyPage, heading, signature, subtitle
 from heatcheck.runs.store import read_run
 
@@ -47,7 +46,6 @@ def render(evidence: Evidence, page: StudyPage) -> str:
             subtitle=subtitle(evidence, page),
             finished=evidence.finished,
             signature=signature(evidence),
-            seconds=lambda value: number(value, SECONDS),
             script=Markup(script),  # noqa: S704 - our own file; the policy names its digest, so no other script runs
             script_digest=f"sha256-{digest}",
         )

@@ -1,4 +1,4 @@
-"""The cost of a map against its score: seconds per map, one named point per method."""
+"""The cost of a map beside its score: a row per method, seconds on the left and the score on the right."""
 
 import math
 from collections.abc import Sequence
@@ -9,16 +9,18 @@ from markupsafe import Markup
 from heatcheck.core.records import ALL_FINDINGS, HUMAN, Estimate
 from heatcheck.core.vocabulary import MEAN
 from heatcheck.report.appendix import seconds_per_map
-from heatcheck.report.charts import svg
+from heatcheck.report.blocks.block import Block, Figures, Heading, ListColumn, Listing, Prose, bullets, fold, prose
+from heatcheck.report.charts import legend, svg
 from heatcheck.report.charts.axes import Axis, SecondsAxis, limits_around, tick_label
+from heatcheck.report.charts.panels import Panel
 from heatcheck.report.evidence import Entrant, Evidence
 from heatcheck.report.glossary import CHANGED, SMALLER
 from heatcheck.report.numbers import Unit, brief, count, interval, listed, number
 from heatcheck.report.page import Section
 
 WIDTH = 460.0
-_LEFT, _RIGHT, _NAMES = 34.0, 300.0, 318.0  # the plot's sides, and where the names begin
-_TOP, _STEP = 12.0, 15.5  # of a name
+_NAMES, _SECONDS, _SCORES = 6.0, (168.0, 290.0), (312.0, 452.0)  # where names begin, and the sides of both axes
+_TOP, _STEP = 8.0, 18.0  # of a row
 _COLOURS = 6
 FEW = 8  # methods, of which the table needs no folding away
 
@@ -47,20 +49,60 @@ def section(evidence: Evidence, metrics: Sequence[str], of: str = "finding") -> 
     entrants = (*evidence.methods, *evidence.floors)
     if not seconds_by_method(evidence) and not any(entrant.changed for entrant in entrants):
         return None
-    names = {metric: evidence.metrics[metric].label for metric in metrics}
-    content = {
-        "plots": [(name, plot) for metric, name in names.items() if (plot := cost_plot(evidence, metric))],
-        "of": of,
-        "machine": machine(evidence),
-        "families": family_classes(evidence),
-        "has_floors": bool(evidence.floors),
-        "rows": costs(evidence, metrics),
-        "is_open": len(entrants) <= FEW,
-        "measures": list(names.values()),
-        "changed": [(entrant.label, listed(entrant.changed)) for entrant in entrants if entrant.changed],
-        "changed_sentence": SMALLER if any(e.saves_time for e in entrants) else CHANGED,
-    }
-    return Section("cost", "What does a map cost?", "Cost", "cost.html", content)
+    blocks = (*plots(evidence, metrics, of), *changed_settings(evidence), *seconds_table(evidence, metrics))
+    return Section("cost", "What does a map cost?", "Cost", blocks, summary(evidence))
+
+
+def summary(evidence: Evidence) -> str:
+    """The quickest and the slowest method with their times."""
+    seconds = seconds_by_method(evidence)
+    timed = sorted((m for m in evidence.methods if seconds.get(m.name, math.nan) > 0), key=lambda m: seconds[m.name])
+    if len(timed) < 2:
+        return ""
+    quickest, slowest = (f"{brief(seconds[each.name])} ({each.label})" for each in (timed[0], timed[-1]))
+    return f"From {quickest} to {slowest} per map."
+
+
+def plots(evidence: Evidence, metrics: Sequence[str], of: str) -> tuple[Block, ...]:
+    """Seconds and score of every method, a plot for each metric."""
+    drawn = [Panel(evidence.metrics[metric].label, plot) for metric in metrics if (plot := cost_plot(evidence, metric))]
+    if not drawn:
+        return prose("This run recorded no times, or no scores to set against them.")
+    on = machine(evidence)
+    measured = f" ({on})" if on else ""
+    keys = [legend.coloured_dot(name or "method", colour) for name, colour in family_classes(evidence).items()]
+    if evidence.floors:
+        keys.append(legend.coloured_square("floor, a picture made without the model", "family-floor"))
+    return (
+        Prose(
+            f"The quickest method is on top. A map is one image\u2019s map of one {of}. Times were measured on this "
+            f"run\u2019s machine{measured}, and other work on it at that time slows them."
+        ),
+        Figures(tuple(drawn), tuple(keys), "pair cost"),
+    )
+
+
+def changed_settings(evidence: Evidence) -> tuple[Block, ...]:
+    """The settings that are not the methods' usual ones."""
+    entrants = [each for each in (*evidence.methods, *evidence.floors) if each.changed]
+    if not entrants:
+        return ()
+    why = SMALLER if any(each.saves_time for each in entrants) else CHANGED
+    settings = [f"{each.label} was run with {listed(each.changed)}." for each in entrants]
+    return (Heading("Settings other than usual"), Prose(why), *bullets(settings))
+
+
+def seconds_table(evidence: Evidence, metrics: Sequence[str], *, opened: bool | None = None) -> tuple[Block, ...]:
+    """Seconds and scores as a table, which is folded where it is long."""
+    names = [evidence.metrics[metric].label for metric in metrics]
+    rows = tuple(
+        (each.entrant.label, each.entrant.family or each.entrant.kind, each.seconds, *each.scores)
+        for each in costs(evidence, metrics)
+    )
+    numbers = (ListColumn("Time per map", numeric=True), *(ListColumn(name, numeric=True) for name in names))
+    listing = Listing("Seconds per map and scores", (ListColumn("Method"), ListColumn("Family"), *numbers), rows)
+    is_short = len(rows) <= FEW if opened is None else opened
+    return fold("Seconds per map, method by method", (listing,) if rows else (), opened=is_short)
 
 
 def family_classes(evidence: Evidence) -> dict[str, str]:
@@ -91,7 +133,7 @@ def costs(evidence: Evidence, metrics: Sequence[str]) -> list[Cost]:
 
 
 def cost_plot(evidence: Evidence, metric: str) -> Markup | None:
-    """Seconds on a logarithmic axis, the score with its interval above them; names stand apart so that none collide."""
+    """A row per method, the quickest on top: its seconds on a logarithmic axis, and its score with the interval."""
     seconds = seconds_by_method(evidence)
     spots = [
         _Spot(e, seconds[e.name], row)
@@ -102,19 +144,21 @@ def cost_plot(evidence: Evidence, metric: str) -> Markup | None:
     ]
     if not spots:
         return None
+    spots.sort(key=lambda spot: spot.seconds)
     human = evidence.value(MEAN, metric, ALL_FINDINGS, HUMAN)
     measure = evidence.metrics[metric]
     ends = [value for s in spots for value in (s.score.value, s.score.low, s.score.high)]
-    bottom = _TOP + max(_STEP * len(spots), 180)
-    across = SecondsAxis.around([s.seconds for s in spots], _LEFT + 8, _RIGHT - 8)
-    up = Axis(*limits_around([*ends, human]), bottom, _TOP)
-    parts = [*_grid(across, up, measure.unit), *_human_line(human, up, measure.unit)]
+    bottom = _TOP + _STEP * len(spots)
+    times = SecondsAxis.around([s.seconds for s in spots], *_SECONDS)
+    scores = Axis(*limits_around([*ends, human]), *_SCORES)
+    parts = [*_grid(times, scores, bottom, measure.unit), *_human_line(human, scores, bottom, measure.unit)]
     classes = family_classes(evidence)
-    for spot, middle in zip(_by_height(spots), _name_places(len(spots), bottom), strict=True):
-        parts += _spot(spot, (across.at(spot.seconds), up), middle, classes, measure.unit)
-    parts.append(svg.words((_LEFT + _RIGHT) / 2, bottom + 33, "seconds per map", "axis-title", "middle"))
-    title = f"{measure.label} against seconds per map"
-    sentences = " ".join(f"{_sentence(spot, measure.unit)}." for spot in _by_height(spots))
+    for i, spot in enumerate(spots):
+        parts += _spot(spot, (times, scores), _TOP + _STEP * (i + 0.5), classes, measure.unit)
+    parts.append(svg.words(sum(_SECONDS) / 2, bottom + 33, "seconds per map", "axis-title", "middle"))
+    parts.append(svg.words(sum(_SCORES) / 2, bottom + 33, measure.axis_title, "axis-title", "middle"))
+    title = f"{measure.label} and seconds per map"
+    sentences = " ".join(f"{_sentence(spot, measure.unit)}." for spot in spots)
     return svg.picture((WIDTH, bottom + 42), title, sentences, parts)
 
 
@@ -123,49 +167,34 @@ def _score(evidence: Evidence, metric: str, entrant: Entrant) -> str:
     return number(row.value if row else math.nan, evidence.metrics[metric].unit)
 
 
-def _by_height(spots: Sequence[_Spot]) -> list[_Spot]:
-    return sorted(spots, key=lambda spot: -spot.score.value)
-
-
-def _name_places(names: int, bottom: float) -> list[float]:
-    step = (bottom - _TOP) / names
-    return [_TOP + step * (i + 0.5) for i in range(names)]
-
-
-def _grid(across: SecondsAxis, up: Axis, unit: Unit) -> list[Markup]:
+def _grid(times: SecondsAxis, scores: Axis, bottom: float, unit: Unit) -> list[Markup]:
     parts = []
-    for tick in across.ticks():
-        x = across.at(tick)
-        parts.append(svg.line(x, up.end, x, up.start, "grid"))
-        if label := across.label(tick, unit):
-            parts.append(svg.words(x, up.start + 15, label, "tick", "middle"))
-    for tick in up.ticks():
-        parts.append(svg.line(_LEFT, up.at(tick), _RIGHT, up.at(tick), "grid"))
-        parts.append(svg.words(_LEFT - 5, up.at(tick) + 4, tick_label(tick, unit), "tick", "end"))
+    for tick in times.ticks():
+        parts.append(svg.line(times.at(tick), _TOP, times.at(tick), bottom, "grid"))
+        if label := times.label(tick, unit):
+            parts.append(svg.words(times.at(tick), bottom + 15, label, "tick", "middle"))
+    for tick in scores.ticks(4):
+        parts.append(svg.line(scores.at(tick), _TOP, scores.at(tick), bottom, "grid"))
+        parts.append(svg.words(scores.at(tick), bottom + 15, tick_label(tick, unit), "tick", "middle"))
     return parts
 
 
-def _human_line(value: float, up: Axis, unit: Unit) -> list[Markup]:
+def _human_line(value: float, scores: Axis, bottom: float, unit: Unit) -> list[Markup]:
     if math.isnan(value):
         return []
     text = f"Human readers {number(value, unit)}"
-    y = up.at(value)
-    return [
-        svg.group(text, svg.line(_LEFT, y, _RIGHT, y, "human-line")),
-        svg.words(_LEFT + 4, y - 4 if y > _TOP + 12 else y + 13, text, "human-name"),
-    ]
+    return [svg.group(text, svg.line(scores.at(value), _TOP, scores.at(value), bottom, "human-line"))]
 
 
-def _spot(spot: _Spot, at: tuple[float, Axis], name_y: float, classes: dict[str, str], unit: Unit) -> list[Markup]:
-    x, up = at
-    y = up.at(spot.score.value)
+def _spot(spot: _Spot, axes: tuple[SecondsAxis, Axis], y: float, classes: dict[str, str], unit: Unit) -> list[Markup]:
+    times, scores = axes
     floor = spot.entrant.kind == "floor"
     colour = "family-floor" if floor else classes[spot.entrant.family]
-    parts = [svg.path([(x, y), (_RIGHT + 4, name_y), (_NAMES - 9, name_y)], "leader")]
+    parts = [_shape(times.at(spot.seconds), y, colour, floor=floor)]
     if not math.isnan(spot.score.low) and not math.isnan(spot.score.high):
-        parts.append(svg.line(x, up.at(spot.score.low), x, up.at(spot.score.high), f"whisker {colour}"))
-    parts += [_shape(x, y, colour, floor=floor), _shape(_NAMES - 6, name_y, colour, floor=floor)]
-    name = svg.words(_NAMES + 2, name_y + 4, svg.shortened(spot.entrant.label, 22), "name")
+        parts.append(svg.line(scores.at(spot.score.low), y, scores.at(spot.score.high), y, f"whisker {colour}"))
+    parts.append(_shape(scores.at(spot.score.value), y, colour, floor=floor))
+    name = svg.words(_NAMES, y + 4, svg.shortened(spot.entrant.label, 24), "name")
     return [svg.group(_sentence(spot, unit), *parts, name)]
 
 

@@ -6,8 +6,10 @@ from datetime import datetime
 
 import yaml
 
+from heatcheck.report.blocks.block import Block
 from heatcheck.report.downloads import Download
 from heatcheck.report.evidence import Evidence
+from heatcheck.report.first_screen import FirstScreen
 from heatcheck.report.numbers import count, duration, few, moment
 from heatcheck.report.verdict import Verdict
 from heatcheck.runs.manifest import Manifest, SkippedEntry
@@ -15,16 +17,18 @@ from heatcheck.runs.manifest import Manifest, SkippedEntry
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One part of the page: its anchor, its names, its template and the template's content.
+    """One part of the page: its anchor, its names, one line that says what it holds, and its blocks.
 
-    "study/NAME.html" is a template of the study's package, "NAME.html" one that all studies share.
+    Sections are folded behind their line but for those that are `opened`; print shows those that are `printed`.
     """
 
     anchor: str
     title: str
     short: str
-    template: str
-    content: Mapping[str, object]
+    blocks: tuple[Block, ...]
+    summary: str = ""
+    opened: bool = False
+    printed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,7 @@ class StudyPage:
     speaks_of: str  # the model behind the verdict, where there are several
     sections: tuple[Section, ...]
     downloads: tuple[Download, ...]
+    answer: FirstScreen | None = None
     templates: str = ""  # the package whose folder `templates` has the study's own
     models: tuple[str, ...] = ()  # labels of those the page is about, where the run has others too
     size: str = ""  # what the numbers rest on, where the count of all cases would mislead

@@ -4,8 +4,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from heatcheck.report.footnotes import Footnotes
-from heatcheck.report.matrix import Cell, Matrix, Row
+from heatcheck.report.blocks.footnotes import Footnotes
+from heatcheck.report.blocks.matrix import Cell, Matrix, Row
 from heatcheck.report.numbers import MISSING, Unit, interval, number
 
 

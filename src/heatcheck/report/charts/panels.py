@@ -7,10 +7,11 @@ from markupsafe import Markup
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """A drawn plot with its heading."""
+    """A drawn plot with its heading, and a note below it."""
 
     heading: str
     plot: Markup
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)

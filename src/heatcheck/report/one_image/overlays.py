@@ -7,8 +7,8 @@ from jaxtyping import Float, UInt8
 from PIL import Image
 
 from heatcheck.core.records import Map
+from heatcheck.report.blocks.pictures import RAMP
 from heatcheck.report.one_image.slices import Volume
-from heatcheck.report.pictures import RAMP
 
 SIDE = 320  # pixels of the longer side of one panel
 TOP = 99.5  # the percentile of a map that gets the brightest colour: one hot pixel must not hide all others

@@ -40,9 +40,25 @@
   }, { rootMargin: "-20% 0px -75% 0px" });
   for (const section of document.querySelectorAll("main > section")) watcher.observe(section);
 
+  // An address such as #floors opens what is folded around it.
+  const opened = () => {
+    const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    if (!target) return;
+    const inside = target.querySelector(":scope > details.part");
+    if (inside) inside.open = true;
+    for (let around = target.closest("details"); around; around = around.parentElement.closest("details")) around.open = true;
+    target.scrollIntoView();
+  };
+  addEventListener("hashchange", opened);
+  for (const link of document.querySelectorAll('a[href^="#"]')) {
+    link.addEventListener("click", () => { if (link.hash === location.hash) opened(); });
+  }
+  opened();
+
+  // Paper shows the parts that are marked for it, and what was open on the screen.
   const closed = [];
   addEventListener("beforeprint", () => {
-    closed.push(...document.querySelectorAll("details:not([open])"));
+    closed.push(...document.querySelectorAll("details[data-printed]:not([open]), details.verdict:not([open]), details.cautions:not([open])"));
     for (const each of closed) each.open = true;
   });
   addEventListener("afterprint", () => { for (const each of closed.splice(0)) each.open = false; });

@@ -4,8 +4,9 @@ from heatcheck.core.records import ALL_FINDINGS
 from heatcheck.core.vocabulary import MEAN
 from heatcheck.report import appendix
 from heatcheck.report.appendix import undefined_scores
+from heatcheck.report.blocks.block import Table
+from heatcheck.report.blocks.matrix import by_finding
 from heatcheck.report.evidence import Evidence
-from heatcheck.report.matrix import by_finding
 from heatcheck.report.numbers import SHARE, number
 from heatcheck.report.page import Section, StudyPage
 from heatcheck.report.verdict import Verdict
@@ -22,10 +23,9 @@ def bright_page(evidence: Evidence) -> StudyPage:
         caveats=(),
         speaks_of="",
         sections=(
-            Section("bright", "Bright pixels", "Bright", "study/bright.html", {"table": table}),
+            Section("bright", "Bright pixels", "Bright", (Table(table),) if table else ()),
             appendix.gaps(evidence, undefined, ""),
             appendix.record(evidence),
         ),
         downloads=appendix.downloads(evidence, undefined.table),
-        templates=__package__,
     )

@@ -11,13 +11,13 @@ from tests.studies.localization.report.material import FINDINGS, floor_test, mea
 import heatcheck
 from heatcheck.core.records import ALL_FINDINGS, HUMAN, ONE_VALUE, Estimate
 from heatcheck.core.vocabulary import condition
+from heatcheck.report.blocks.matrix import by_finding, by_floor
 from heatcheck.report.charts import reliability
 from heatcheck.report.charts.axes import Axis, SecondsAxis, limits_around
 from heatcheck.report.charts.curves import Curve
 from heatcheck.report.charts.curves import draw as draw_curve
 from heatcheck.report.charts.curves import limits as limits_of
 from heatcheck.report.charts.dotplot import DotPlot, Mark, PlotRow, draw
-from heatcheck.report.matrix import by_finding, by_floor
 from heatcheck.report.numbers import SCORE, SHARE, count, duration, interval, listed, number, probability
 from heatcheck.studies.localization.report import literature
 from heatcheck.studies.localization.report.figures import against_readers, ranking

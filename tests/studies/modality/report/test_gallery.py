@@ -13,8 +13,8 @@ from PIL import Image
 from tests.report.page_reading import outline as elements_of
 from tests.report.page_reading import section_text
 
+from heatcheck.report.blocks.pictures import PictureError, SliceStrip
 from heatcheck.report.evidence import evidence_of
-from heatcheck.report.pictures import PictureError, SliceStrip
 from heatcheck.running.reporting import build_report
 from heatcheck.runs.store import read_run
 from heatcheck.studies.modality.report import gallery as module

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from heatcheck.report.blocks.gallery import Gallery, by_name, gallery_of, number_or_dash
+from heatcheck.report.blocks.pictures import Frame, frame_for, image_uri, map_uri, path_data
 from heatcheck.report.evidence import Evidence
-from heatcheck.report.gallery import Gallery, by_name, gallery_of, number_or_dash
 from heatcheck.report.numbers import SCORE, SHARE
-from heatcheck.report.pictures import Frame, frame_for, image_uri, map_uri, path_data
 from heatcheck.studies.alignment.report.facts import ARM_LABELS, manifest, methods_of
 from heatcheck.studies.alignment.vocabulary import ARMS, AlignmentEntry, ArmMapEntry
 

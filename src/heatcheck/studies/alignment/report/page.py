@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from heatcheck.report import appendix
 from heatcheck.report.appendix import undefined_scores
+from heatcheck.report.blocks.block import Drawn
 from heatcheck.report.downloads import room_for_pictures
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.page import Section, StudyPage
@@ -68,4 +69,4 @@ def images(evidence: Evidence) -> Mapping[str, object] | None:
 
 def _section(anchor: str, title: str, short: str, content: Mapping[str, object] | None) -> Section | None:
     """The section whose template has the anchor's name; None when the run has nothing to show in it."""
-    return Section(anchor, title, short, f"study/{anchor}.html", content) if content else None
+    return Section(anchor, title, short, (Drawn(f"study/{anchor}.html", content),)) if content else None

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 from heatcheck.core.records import ALL_FINDINGS
 from heatcheck.core.vocabulary import MEAN, SELECTED
+from heatcheck.report.blocks.footnotes import Footnotes
+from heatcheck.report.blocks.matrix import Column, Matrix
 from heatcheck.report.evidence import Entrant, Evidence
-from heatcheck.report.footnotes import Footnotes
-from heatcheck.report.matrix import Column, Matrix
 from heatcheck.studies.localization.vocabulary import BEST_PAIR, LocalizationManifest
 
 

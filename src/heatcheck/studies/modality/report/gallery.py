@@ -5,8 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from heatcheck.report.evidence import Evidence
-from heatcheck.report.gallery import (
+from heatcheck.report.blocks.gallery import (
     BROKEN,
     Gallery,
     by_name,
@@ -16,8 +15,9 @@ from heatcheck.report.gallery import (
     number_or_dash,
     orientation,
 )
+from heatcheck.report.blocks.pictures import Contour, SliceStrip, simplified
+from heatcheck.report.evidence import Evidence
 from heatcheck.report.numbers import SCORE, SHARE, number
-from heatcheck.report.pictures import Contour, SliceStrip, simplified
 from heatcheck.studies.modality.report.facts import manifest, phi, primary_game
 from heatcheck.studies.modality.report.sections.comparison import sorted_by_msfi
 from heatcheck.studies.modality.vocabulary import PHI_LESION, SHARED_MAP, ModalityEntry, ModalityMapsEntry

@@ -5,9 +5,10 @@ from collections.abc import Mapping
 from heatcheck.core.vocabulary import condition
 from heatcheck.report import appendix
 from heatcheck.report.appendix import undefined_scores
+from heatcheck.report.blocks.block import Drawn
+from heatcheck.report.blocks.gallery import Gallery
 from heatcheck.report.downloads import room_for_pictures
 from heatcheck.report.evidence import Evidence
-from heatcheck.report.gallery import Gallery
 from heatcheck.report.page import Section, StudyPage
 from heatcheck.studies.modality.report.caveats import caveats
 from heatcheck.studies.modality.report.facts import manifest, prepared
@@ -95,4 +96,4 @@ def _conditions(evidence: Evidence) -> list[str]:
 
 def _section(anchor: str, title: str, short: str, content: Mapping[str, object] | None) -> Section | None:
     """The section whose template has the anchor's name; None when the run has nothing to show in it."""
-    return Section(anchor, title, short, f"study/{anchor}.html", content) if content else None
+    return Section(anchor, title, short, (Drawn(f"study/{anchor}.html", content),)) if content else None

@@ -6,9 +6,9 @@ from collections.abc import Collection
 from heatcheck.core.records import ALL_FINDINGS
 from heatcheck.core.vocabulary import DIFFERENCE, MEAN
 from heatcheck.judging.judgement import judge as judge_numbers
+from heatcheck.report.blocks.footnotes import lacks_interval
 from heatcheck.report.caveats import failed, skipped, smaller_settings
 from heatcheck.report.evidence import Evidence
-from heatcheck.report.footnotes import lacks_interval
 from heatcheck.report.numbers import SHARE, count, difference_of, few, listed, number
 from heatcheck.studies.triggers.report.facts import graded_triggers, images_graded, manifest, trainings, triggers_of
 from heatcheck.studies.triggers.report.sections.differences import least_shown

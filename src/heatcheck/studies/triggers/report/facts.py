@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.core.vocabulary import MEAN
+from heatcheck.report.blocks.footnotes import lacks_interval
 from heatcheck.report.evidence import Evidence
-from heatcheck.report.footnotes import lacks_interval
 from heatcheck.report.numbers import listed
 from heatcheck.studies.triggers.vocabulary import GRADED, PlantedTrigger, TriggersManifest, is_of_artefacts
 

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from heatcheck.report.blocks.gallery import Gallery, by_name, gallery_of, likely, number_or_dash
+from heatcheck.report.blocks.pictures import image_uri, map_uri
 from heatcheck.report.evidence import Evidence
-from heatcheck.report.gallery import Gallery, by_name, gallery_of, likely, number_or_dash
 from heatcheck.report.numbers import SCORE
-from heatcheck.report.pictures import image_uri, map_uri
 from heatcheck.studies.triggers.report.facts import triggers_of
 from heatcheck.studies.triggers.vocabulary import Corners, TriggerEntry, TriggerMapEntry
 

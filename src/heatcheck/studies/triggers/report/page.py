@@ -5,9 +5,10 @@ from collections.abc import Mapping, Sequence
 from heatcheck.core.vocabulary import condition, condition_of
 from heatcheck.report import appendix
 from heatcheck.report.appendix import undefined_scores
+from heatcheck.report.blocks.block import Drawn
+from heatcheck.report.blocks.matrix import Matrix
 from heatcheck.report.downloads import room_for_pictures
 from heatcheck.report.evidence import Evidence
-from heatcheck.report.matrix import Matrix
 from heatcheck.report.page import Section, StudyPage
 from heatcheck.report.published import has_published_rows
 from heatcheck.studies.triggers.report import literature
@@ -67,7 +68,7 @@ def triggers_page(evidence: Evidence) -> StudyPage:
 
 def _section(anchor: str, title: str, short: str, content: Mapping[str, object] | None) -> Section | None:
     """The section whose template has the anchor's name; None when the run has nothing to show in it."""
-    return Section(anchor, title, short, f"study/{anchor}.html", content) if content else None
+    return Section(anchor, title, short, (Drawn(f"study/{anchor}.html", content),)) if content else None
 
 
 def _detection(evidence: Evidence) -> Mapping[str, object] | None:

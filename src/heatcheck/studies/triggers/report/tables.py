@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.core.vocabulary import MEAN
+from heatcheck.report.blocks.footnotes import Footnotes
+from heatcheck.report.blocks.matrix import Cell, Column, Matrix, Row, cell_of, grouped, labelled, with_best
 from heatcheck.report.evidence import Entrant, Evidence
-from heatcheck.report.footnotes import Footnotes
-from heatcheck.report.matrix import Cell, Column, Matrix, Row, cell_of, grouped, labelled, with_best
 from heatcheck.report.numbers import MISSING, SHARE, Unit, number, spread
 from heatcheck.report.published import figure_cell, with_rows
 from heatcheck.studies.triggers.report import literature

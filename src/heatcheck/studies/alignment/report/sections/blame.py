@@ -11,9 +11,9 @@ from markupsafe import Markup
 from heatcheck.core.records import ALL_FINDINGS, HUMAN, Estimate
 from heatcheck.core.vocabulary import MEAN
 from heatcheck.judging.sizes import Sizes
+from heatcheck.report.blocks.footnotes import Footnotes
+from heatcheck.report.blocks.matrix import Cell, Column, Matrix, Row, cell_of, labelled
 from heatcheck.report.evidence import Evidence
-from heatcheck.report.footnotes import Footnotes
-from heatcheck.report.matrix import Cell, Column, Matrix, Row, cell_of, labelled
 from heatcheck.report.numbers import SCORE, listed
 from heatcheck.studies.alignment.report import strip as strips
 from heatcheck.studies.alignment.report.facts import (

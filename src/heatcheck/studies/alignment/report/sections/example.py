@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 
 from heatcheck.core.vocabulary import MEAN
+from heatcheck.report.blocks.footnotes import Footnotes
+from heatcheck.report.blocks.matrix import Cell, Column, Matrix, Row, cell_of, labelled
 from heatcheck.report.evidence import Evidence
-from heatcheck.report.footnotes import Footnotes
-from heatcheck.report.matrix import Cell, Column, Matrix, Row, cell_of, labelled
 from heatcheck.report.numbers import SCORE, SHARE
 from heatcheck.report.published import figure_cell, has_published_rows, with_rows
 from heatcheck.studies.alignment.report import literature

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.core.vocabulary import CORRELATION
+from heatcheck.report.blocks.footnotes import Footnotes
+from heatcheck.report.blocks.matrix import Cell, Column, Matrix, Row, cell_of, labelled
 from heatcheck.report.evidence import Evidence
-from heatcheck.report.footnotes import Footnotes
-from heatcheck.report.matrix import Cell, Column, Matrix, Row, cell_of, labelled
 from heatcheck.report.numbers import MISSING, SCORE, number, probability
 from heatcheck.report.published import figure_cell
 from heatcheck.studies.alignment.report import literature

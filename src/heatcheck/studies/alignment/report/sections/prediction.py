@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from heatcheck.core.records import ALL_FINDINGS
 from heatcheck.core.vocabulary import AUROC, Condition, Statistic
+from heatcheck.report.blocks.footnotes import Footnotes
+from heatcheck.report.blocks.matrix import Cell, Column, Matrix, Row, cell_of, labelled
 from heatcheck.report.evidence import Evidence
-from heatcheck.report.footnotes import Footnotes
-from heatcheck.report.matrix import Cell, Column, Matrix, Row, cell_of, labelled
 from heatcheck.report.numbers import MISSING, SCORE
 from heatcheck.report.published import figure_cell, with_rows
 from heatcheck.studies.alignment.report import literature

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.core.vocabulary import AUROC, MEAN
 from heatcheck.judging.judgement import judgement_of
+from heatcheck.report.blocks.footnotes import Footnotes
+from heatcheck.report.blocks.matrix import Cell, Column, Matrix, Row, cell_of, labelled
 from heatcheck.report.charts.axes import limits_around
 from heatcheck.report.charts.dotplot import DotPlot, Mark, PlotRow, draw
 from heatcheck.report.charts.panels import Panel, PanelGroup
 from heatcheck.report.evidence import Evidence
-from heatcheck.report.footnotes import Footnotes
-from heatcheck.report.matrix import Cell, Column, Matrix, Row, cell_of, labelled
 from heatcheck.report.numbers import SCORE, Unit, count, difference_of, number
 from heatcheck.report.published import Figure, figure_cell, has_published_rows, with_rows
 from heatcheck.report.verdict import CLEARLY, NOT_SHOWN, answer, smallest_visible, would_decide

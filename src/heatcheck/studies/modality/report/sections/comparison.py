@@ -7,10 +7,10 @@ from functools import partial
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.core.vocabulary import MEAN
+from heatcheck.report.blocks.footnotes import Footnotes
+from heatcheck.report.blocks.matrix import Cell, Column, Matrix, Row, cell_of, grouped
 from heatcheck.report.cost import seconds_by_method
 from heatcheck.report.evidence import Entrant, Evidence
-from heatcheck.report.footnotes import Footnotes
-from heatcheck.report.matrix import Cell, Column, Matrix, Row, cell_of, grouped
 from heatcheck.report.numbers import MISSING, SCORE, Unit, brief, interval, listed, number
 from heatcheck.report.ranking import ranking_of
 from heatcheck.studies.modality.report.facts import empty_maps, manifest, msfi_mean, msfi_views

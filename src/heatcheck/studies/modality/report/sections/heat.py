@@ -5,9 +5,9 @@ from collections.abc import Mapping
 
 from heatcheck.core.records import Estimate
 from heatcheck.core.vocabulary import MEAN
+from heatcheck.report.blocks.footnotes import Footnotes
+from heatcheck.report.blocks.matrix import Cell, Column, Matrix, Row, labelled
 from heatcheck.report.evidence import Evidence
-from heatcheck.report.footnotes import Footnotes
-from heatcheck.report.matrix import Cell, Column, Matrix, Row, labelled
 from heatcheck.report.numbers import MISSING, SHARE, interval, number
 from heatcheck.studies.modality.report.facts import estimate, manifest, phi, primary_game
 from heatcheck.studies.modality.report.sections.comparison import sorted_by_msfi

@@ -6,11 +6,11 @@ from dataclasses import replace
 from itertools import product
 
 from heatcheck.core.records import Estimate
+from heatcheck.report.blocks.footnotes import Footnotes
+from heatcheck.report.blocks.matrix import Cell, Column, Matrix, Row, cell_of, labelled
 from heatcheck.report.charts.dotplot import DotPlot, Mark, PlotRow, draw
 from heatcheck.report.charts.panels import Panel
 from heatcheck.report.evidence import Evidence
-from heatcheck.report.footnotes import Footnotes
-from heatcheck.report.matrix import Cell, Column, Matrix, Row, cell_of, labelled
 from heatcheck.report.numbers import SCORE, SPACE, count, interval, listed, number
 from heatcheck.report.published import figure_cell, with_rows
 from heatcheck.studies.modality.report import literature

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 
 from heatcheck.core.vocabulary import MEAN
+from heatcheck.report.blocks.footnotes import Footnotes
+from heatcheck.report.blocks.matrix import Cell, Column, Matrix, cell_of, labelled
 from heatcheck.report.evidence import Evidence
-from heatcheck.report.footnotes import Footnotes
-from heatcheck.report.matrix import Cell, Column, Matrix, cell_of, labelled
 from heatcheck.report.numbers import SHARE, SPACE, count, listed, number
 from heatcheck.studies.modality.report import literature
 from heatcheck.studies.modality.report.facts import estimate, manifest

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from heatcheck.core.records import Estimate
 from heatcheck.core.vocabulary import Statistic
 from heatcheck.judging.judgement import judgement_of, opposite_of
+from heatcheck.report.blocks.footnotes import Footnotes
+from heatcheck.report.blocks.matrix import Cell, Column, Matrix, cell_of, labelled
 from heatcheck.report.evidence import Evidence
-from heatcheck.report.footnotes import Footnotes
-from heatcheck.report.matrix import Cell, Column, Matrix, cell_of, labelled
 from heatcheck.report.numbers import SCORE, listed, number
 from heatcheck.studies.modality.report.facts import estimate, is_defined, manifest, phi, primary_game
 from heatcheck.studies.modality.vocabulary import PHI_LESION, PHI_MODALITY, PLAIN_DIFFERENCE, PLAIN_SHAPLEY

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from heatcheck.core.records import Estimate
 from heatcheck.core.vocabulary import SLOPE
 from heatcheck.judging.judgement import judgement_of, opposite_of
+from heatcheck.report.blocks.footnotes import Footnotes
+from heatcheck.report.blocks.matrix import Column, Matrix, Row, cell_of, grouped
 from heatcheck.report.evidence import Entrant, Evidence
-from heatcheck.report.footnotes import Footnotes
-from heatcheck.report.matrix import Column, Matrix, Row, cell_of, grouped
 from heatcheck.report.numbers import SCORE, count, few, number
 from heatcheck.studies.modality.report.facts import FLOOR_ENTRANTS, estimate, manifest
 from heatcheck.studies.modality.vocabulary import CORRECT, LESION_SIZE, QUALITY, UNCERTAINTY, UNIFORM

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from heatcheck.core.paths import without_paths
 from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.core.vocabulary import CORRELATION, MEAN
+from heatcheck.report.blocks.footnotes import Footnotes
+from heatcheck.report.blocks.matrix import Column, Matrix, Row, cell_of, grouped
 from heatcheck.report.evidence import Evidence
-from heatcheck.report.footnotes import Footnotes
-from heatcheck.report.matrix import Column, Matrix, Row, cell_of, grouped
 from heatcheck.report.numbers import SCORE, Unit, count, interval, number, probability
 from heatcheck.studies.modality.report import literature
 from heatcheck.studies.modality.report.facts import estimate, manifest

@@ -7,9 +7,9 @@ from dataclasses import replace
 from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.core.vocabulary import MEAN, condition_of
 from heatcheck.judging.judgement import Answer, judgement_of, opposite_of
+from heatcheck.report.blocks.footnotes import Footnotes
+from heatcheck.report.blocks.matrix import Cell, Column, Matrix, Row, cell_of, grouped, labelled
 from heatcheck.report.evidence import Evidence
-from heatcheck.report.footnotes import Footnotes
-from heatcheck.report.matrix import Cell, Column, Matrix, Row, cell_of, grouped, labelled
 from heatcheck.report.numbers import SCORE, Unit, count, few, listed
 from heatcheck.report.verdict import would_decide
 from heatcheck.studies.modality.report.facts import is_defined, manifest

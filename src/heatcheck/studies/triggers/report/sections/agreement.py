@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
+from heatcheck.report.blocks.footnotes import Footnotes
+from heatcheck.report.blocks.matrix import Cell, Column, Matrix, Row, cell_of
 from heatcheck.report.evidence import Entrant, Evidence
-from heatcheck.report.footnotes import Footnotes
-from heatcheck.report.matrix import Cell, Column, Matrix, Row, cell_of
 from heatcheck.report.numbers import SCORE, listed, number
 from heatcheck.studies.triggers.report.sections.consensus import consensus
 from heatcheck.studies.triggers.vocabulary import ARTEFACT, PAIR_MEAN

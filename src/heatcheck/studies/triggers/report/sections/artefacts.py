@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from heatcheck.core.records import ALL_FINDINGS
 from heatcheck.core.vocabulary import MEAN
+from heatcheck.report.blocks.matrix import Matrix
 from heatcheck.report.evidence import Evidence
-from heatcheck.report.matrix import Matrix
 from heatcheck.report.numbers import SCORE, Unit, count, listed, number
 from heatcheck.report.verdict import Verdict
 from heatcheck.studies.triggers.report import literature

@@ -2,9 +2,9 @@
 
 from collections.abc import Collection, Mapping, Sequence
 
+from heatcheck.report.blocks.footnotes import Footnotes
+from heatcheck.report.blocks.matrix import Cell, Column, Matrix, Row, cell_of, labelled
 from heatcheck.report.evidence import Evidence
-from heatcheck.report.footnotes import Footnotes
-from heatcheck.report.matrix import Cell, Column, Matrix, Row, cell_of, labelled
 from heatcheck.report.numbers import MISSING, POINTS, SHARE, SPACE, count, few, listed, number
 from heatcheck.report.published import with_rows
 from heatcheck.studies.triggers.report import literature

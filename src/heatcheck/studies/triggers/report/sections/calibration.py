@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.core.vocabulary import CALIBRATION, CHANCE_CALIBRATION, DIFFERENCE
 from heatcheck.judging.judgement import judgement_of, opposite_of
+from heatcheck.report.blocks.footnotes import Footnotes
+from heatcheck.report.blocks.matrix import Cell, Column, Matrix, cell_of, labelled
 from heatcheck.report.evidence import Evidence
-from heatcheck.report.footnotes import Footnotes
-from heatcheck.report.matrix import Cell, Column, Matrix, cell_of, labelled
 from heatcheck.report.numbers import MISSING, POINTS, SCORE, interval, number
 from heatcheck.studies.triggers.report.facts import triggers_of
 from heatcheck.studies.triggers.vocabulary import ATTACK, BASELINE

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.judging.judgement import judgement_of
+from heatcheck.report.blocks.footnotes import Footnotes
+from heatcheck.report.blocks.matrix import Cell, Column, Matrix, Row, cell_of
 from heatcheck.report.evidence import Entrant, Evidence
-from heatcheck.report.footnotes import Footnotes
-from heatcheck.report.matrix import Cell, Column, Matrix, Row, cell_of
 from heatcheck.report.numbers import MISSING, SCORE, SHARE, interval, number
 from heatcheck.studies.triggers.report import literature
 from heatcheck.studies.triggers.vocabulary import AGREEMENT_MEASURES, CONSENSUS, TAU_THAT_MATTERS

@@ -1,14 +1,16 @@
 """How long maps, metrics and trainings take in a trigger study."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import pandas as pd
-from markupsafe import Markup
 
 from heatcheck.core.records import ALL_FINDINGS
 from heatcheck.core.vocabulary import MEAN
 from heatcheck.report import cost
+from heatcheck.report.blocks.block import Figures, ListColumn, Listing, fold, prose
 from heatcheck.report.charts.distributions import draw_seconds, spread_of
+from heatcheck.report.charts.panels import Panel
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.numbers import brief, duration
 from heatcheck.report.page import Section
@@ -19,6 +21,10 @@ from heatcheck.studies.triggers.report.sections.artefacts import MAIN as OF_ARTE
 from heatcheck.studies.triggers.report.sections.artefacts import PART as ARTEFACTS
 from heatcheck.studies.triggers.vocabulary import BASELINE, CRITERION_METRICS
 
+BATCHES = (
+    "One row per method, the fastest first: the bar holds the middle half of the batches, the mark in it is the "
+    "median, the line reaches from the 5th to the 95th percentile; n is the number of batches. The axis is logarithmic."
+)
 _STEPS = {
     "trigger_iou": "Boxes and all their metrics, under every rule",
     "recovered": "Recovery: predictions after pasting into detected and into random boxes",
@@ -43,18 +49,24 @@ def section(evidence: Evidence) -> Section | None:
         for m in (CRITERION_METRICS if planted else (OF_ARTEFACTS,))
         if any(scored.find(MEAN, m, ALL_FINDINGS, method.name) for method in scored.methods)
     ]
-    shared = cost.section(scored, shown, of="class")
-    if shared is None:
+    if cost.section(scored, shown) is None:
         return None
-    content = {
-        **shared.content,
-        "is_open": False,  # the plots above suffice
-        "boxes": _boxes(evidence),
-        "metrics": _metrics(evidence),
-        "metric_sentence": _metric_sentence(evidence),
-        "trainings": _trainings(evidence),
-    }
-    return replace(shared, template="study/cost.html", content=content)
+    metrics, trainings = _metrics(evidence), _trainings(evidence)
+    blocks = (
+        *_boxes(evidence),
+        *cost.plots(scored, shown, "class"),
+        *cost.changed_settings(scored),
+        *cost.seconds_table(scored, shown, opened=False),  # the plots above suffice
+        *prose(_metric_sentence(evidence)),
+        *fold("What the metrics cost", (_times("Step", "Images", "Time per image", metrics),) if metrics else ()),
+        *fold("What the trainings cost", (_times("Model", "Trainings", "Time each", trainings),) if trainings else ()),
+    )
+    return Section("cost", "What does a map cost?", "Cost", blocks, cost.summary(scored))
+
+
+def _times(what: str, times: str, each: str, rows: Sequence[Timed]) -> Listing:
+    columns = ListColumn(what), ListColumn(times, numeric=True), ListColumn(each, numeric=True)
+    return Listing(f"{each} by {what.lower()}", columns, tuple((row.label, row.times, row.each) for row in rows))
 
 
 def _steps(evidence: Evidence, step: str) -> pd.DataFrame:
@@ -62,14 +74,16 @@ def _steps(evidence: Evidence, step: str) -> pd.DataFrame:
     return timings[(timings["step"] == step) & (timings["maps"] > 0) & (timings["seconds"] > 0)]
 
 
-def _boxes(evidence: Evidence) -> Markup | None:
+def _boxes(evidence: Evidence) -> tuple[Figures, ...]:
     """Seconds per map of every batch, one row per method, the quickest first."""
     steps = _steps(evidence, "map")
     each = steps["seconds"] / steps["maps"]
     entrants = (*evidence.methods, *evidence.floors)
     every = [spread_of(e.label, each[steps["method"] == e.name].tolist()) for e in entrants]
     spreads = sorted((spread for spread in every if spread), key=lambda spread: spread.quantiles[2])
-    return draw_seconds("seconds per map", spreads, "method") if spreads else None
+    if not spreads:
+        return ()
+    return (Figures((Panel("Seconds per map", draw_seconds("seconds per map", spreads, "method"), BATCHES),)),)
 
 
 def _metrics(evidence: Evidence) -> list[Timed]:

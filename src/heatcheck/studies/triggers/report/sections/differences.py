@@ -8,9 +8,9 @@ from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.core.vocabulary import DIFFERENCE
 from heatcheck.judging.best import best_set
 from heatcheck.judging.judgement import Answer, judgement_of
+from heatcheck.report.blocks.footnotes import Footnotes
+from heatcheck.report.blocks.matrix import Cell, Column, Matrix, Row, cell_of, grouped
 from heatcheck.report.evidence import Evidence
-from heatcheck.report.footnotes import Footnotes
-from heatcheck.report.matrix import Cell, Column, Matrix, Row, cell_of, grouped
 from heatcheck.report.numbers import Unit, count, difference_of, few, listed, number, probability
 from heatcheck.report.verdict import CLEARLY, NOT_SHOWN, smallest_visible, would_decide
 from heatcheck.studies.triggers.report.facts import trainings

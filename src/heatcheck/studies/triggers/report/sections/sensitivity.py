@@ -7,12 +7,12 @@ from typing import Any, Literal, Unpack
 
 from heatcheck.core.records import ALL_FINDINGS
 from heatcheck.core.vocabulary import MEAN, Condition, facts_of
+from heatcheck.report.blocks.matrix import Matrix
 from heatcheck.report.charts import curves
 from heatcheck.report.charts.axes import limits_around
 from heatcheck.report.charts.curves import Curve
 from heatcheck.report.charts.panels import Panel
 from heatcheck.report.evidence import Entrant, Evidence
-from heatcheck.report.matrix import Matrix
 from heatcheck.report.numbers import listed
 from heatcheck.studies.triggers.report.facts import TriggerRecord, manifest
 from heatcheck.studies.triggers.report.tables import EVERY, SHORT, TriggerColumn, detection_table

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from heatcheck.report.gallery import by_name, entries_of, gallery_of, likely, orientation
-from heatcheck.report.pictures import RAMP, PictureError
+from heatcheck.report.blocks.gallery import by_name, entries_of, gallery_of, likely, orientation
+from heatcheck.report.blocks.pictures import RAMP, PictureError
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
+from heatcheck.report.blocks.pictures import RAMP, PictureError
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.numbers import SHARE, Unit, count, number
-from heatcheck.report.pictures import RAMP, PictureError
 from heatcheck.runs.gallery import Entry, items_of, read_entry
 
 

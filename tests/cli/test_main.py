@@ -41,10 +41,10 @@ def test_version(heatcheck):
 
 
 @pytest.mark.parametrize("verb", [command.name for command in app.registered_commands])
-def test_every_verb_has_help_with_an_example(heatcheck, verb):
+def test_every_verb_has_help_with_examples(heatcheck, verb):
     code, out, _ = heatcheck(verb, "--help")
     assert code == 0
-    assert f"Example: heatcheck {verb}" in out
+    assert f"Examples\n  heatcheck {verb}" in out
 
 
 def test_the_help_of_the_demo_names_all_that_it_draws(heatcheck):

@@ -13,8 +13,8 @@ _WIDEST = 1000  # characters per line of a table
 
 
 def compare(
-    first: Annotated[Path, typer.Argument(help="The folder of a run.")],
-    second: Annotated[Path, typer.Argument(help="The folder of another run of the same study.")],
+    first: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")],
+    second: Annotated[Path, typer.Argument(metavar="OTHER", help="The folder of another run of the same study.")],
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:

@@ -9,7 +9,8 @@ from heatcheck.cli.run import exit_on_failures
 from heatcheck.cli.stopping import continuable
 
 Only = Annotated[
-    list[str] | None, typer.Option(help="Run only the demo of this study (heatcheck list studies); may be repeated.")
+    list[str] | None,
+    typer.Option(metavar="STUDY", help="Run only the demo of this study (heatcheck list studies); may be repeated."),
 ]
 
 

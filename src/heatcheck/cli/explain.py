@@ -15,34 +15,41 @@ if TYPE_CHECKING:
 
 
 def explain(
-    images: Annotated[list[Path], typer.Argument(help="Image files: PNG, JPEG, TIFF, BMP, .npy, DICOM or NIfTI.")],
-    model: Annotated[str, typer.Option(help=MODEL_HELP)] = "phantom_chest_densenet",
+    images: Annotated[
+        list[Path], typer.Argument(metavar="IMAGE", help="Image files: PNG, JPEG, TIFF, BMP, .npy, DICOM or NIfTI.")
+    ],
+    model: Annotated[str, typer.Option(metavar="MODEL", help=MODEL_HELP)] = "phantom_chest_densenet",
     weights: Annotated[
-        Path | None, typer.Option(help="File with the model's weights: .safetensors, .pt or .pth.")
+        Path | None, typer.Option(metavar="FILE", help="File with the model's weights: .safetensors, .pt or .pth.")
     ] = None,
     contract: Contract = None,
     methods: Annotated[
-        str, typer.Option(help="Methods, separated by commas (heatcheck list methods).")
+        str, typer.Option(metavar="METHODS", help="Methods, separated by commas (heatcheck list methods).")
     ] = "grad_cam,integrated_gradients,occlusion",
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", help="METHOD.SETTING=VALUE, such as grad_cam.layer=features.3; may be repeated."),
+        typer.Option(
+            "--set", metavar="TEXT", help="METHOD.SETTING=VALUE, such as grad_cam.layer=features.3; may be repeated."
+        ),
     ] = None,
     findings: Annotated[
         str | None,
         typer.Option(
             "--findings",
             "--targets",
+            metavar="OUTPUTS",
             help="Outputs of the model to explain, by name or number, separated by commas, or `all`. Default: those "
             "with a probability of at least 0.5, else the most probable one.",
         ),
     ] = None,
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the maps.")] = Path("explained"),
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="Folder for the maps.")] = Path(
+        "explained"
+    ),
     value_range: Annotated[
         tuple[float, float] | None,
-        typer.Option("--range", help="The pixel values to show as black (0) and white (1)."),
+        typer.Option("--range", metavar="LOW HIGH", help="The pixel values to show as black (0) and white (1)."),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
+    seed: Annotated[int, typer.Option(metavar="NUMBER", help="Random seed.")] = 0,
     device: Device = "cpu",
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Overwrite existing files.")] = False,
     trust_code: TrustCode = False,

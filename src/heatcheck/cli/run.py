@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 
 
 def run(
-    spec: Annotated[str, typer.Argument(help="A YAML file, or the name of a shipped spec (heatcheck list specs).")],
+    spec: Annotated[
+        str, typer.Argument(metavar="SPEC", help="A YAML file, or the name of a shipped spec (heatcheck list specs).")
+    ],
     out: Out,
     device: Device = "cpu",
     limit: Limit = None,

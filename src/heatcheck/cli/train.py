@@ -23,14 +23,20 @@ class Precision(StrEnum):
 
 def train(
     spec: Annotated[
-        str, typer.Argument(help="A YAML file, or the name of a shipped training spec (heatcheck list specs).")
+        str,
+        typer.Argument(
+            metavar="SPEC", help="A YAML file, or the name of a shipped training spec (heatcheck list specs)."
+        ),
     ],
     out: Out,
     seed: Seed = None,
     device: Device = "cpu",
-    devices: Annotated[int, typer.Option(min=1, help="Number of devices that share each batch.")] = 1,
+    devices: Annotated[int, typer.Option(min=1, metavar="N", help="Number of devices that share each batch.")] = 1,
     precision: Annotated[
-        Precision, typer.Option(help="Number format; mixed precision is faster on GPUs.")
+        Precision,
+        typer.Option(
+            metavar="FORMAT", help=f"Number format: {', '.join(Precision)}; mixed precision is faster on GPUs."
+        ),
     ] = Precision.FULL,
     workers: Workers = 2,
     quiet: Quiet = False,

@@ -11,12 +11,14 @@ from heatcheck.cli.options import AllowMissing, AsJson, Debug, Labels, Maps, Pre
 def tune(
     maps: Maps,
     truth: Truth,
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the tables.")],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="Folder for the tables.")],
     labels: Labels = None,
     preset: Preset = "recommended",
     smooth: Annotated[
         list[float] | None,
-        typer.Option(help="Also try this smoothing, as a fraction of the image's side; may be repeated."),
+        typer.Option(
+            metavar="FRACTION", help="Also try this smoothing, as a fraction of the image's side; may be repeated."
+        ),
     ] = None,
     allow_missing: AllowMissing = False,
     workers: Workers = 2,

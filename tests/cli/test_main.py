@@ -84,7 +84,9 @@ def test_run_report_and_compare(heatcheck, spec, tmp_path):
     out = tmp_path / "run"
     code, printed, progress = heatcheck("run", spec, "--out", out)
     assert code == 0
-    assert str(out / "report.html") in printed.replace("\n", "")
+    assert f"\nReport: {out / 'report.html'}\n" in printed
+    assert "Highest overlap: Grad-CAM" in printed
+    assert "Finished: " in printed
     assert "maps and scores" in progress
     (out / "report.html").unlink()
     assert heatcheck("report", out)[0] == 0

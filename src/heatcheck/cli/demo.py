@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from heatcheck.cli.answer import print_answer
 from heatcheck.cli.options import Debug, Device, Limit, Out, Quiet
 from heatcheck.cli.run import exit_on_failures
 from heatcheck.cli.stopping import continuable
@@ -30,5 +31,8 @@ def demo(
     with continuable(), watching(quiet=quiet) as watcher:
         results = run_demo(out, only or [], RunOptions(device=device, limit=limit), watcher)
     if not quiet:
-        typer.echo(f"Reports: {results.page}")
+        for outcome in results.outcomes:
+            print_answer(outcome.brief, outcome.report)
+            typer.echo()
+        typer.echo(f"All reports: {results.page}")
     exit_on_failures(sum(run.n_failed for run in results.outcomes), sum(run.n_cases for run in results.outcomes))

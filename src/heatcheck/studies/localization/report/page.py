@@ -31,7 +31,7 @@ from heatcheck.studies.localization.report.sections.presets import presets
 from heatcheck.studies.localization.report.sections.subgroups import subgroups
 from heatcheck.studies.localization.report.sections.thresholds import thresholds
 from heatcheck.studies.localization.report.sections.wrong_answers import wrong_answers
-from heatcheck.studies.localization.report.standing import NAMES, Standing, standing_on
+from heatcheck.studies.localization.report.standing import NAMES, Standing, best, standing_on
 from heatcheck.studies.localization.report.verdict import verdict
 from heatcheck.studies.localization.vocabulary import TESTED
 
@@ -76,6 +76,7 @@ def localization_page(evidence: Evidence) -> StudyPage:
             if section
         ),
         downloads=files,
+        best=best(evidence),
     )  # fmt: skip
 
 
@@ -93,8 +94,8 @@ def _overview(evidence: Evidence) -> Section:
     terms = [(evidence.metrics[m].label, evidence.metrics[m].summary)
              for m in TESTED if m in evidence.metrics]  # fmt: skip
     terms += [("Interval", glossary.INTERVAL), ("Floor", glossary.FLOOR), ("Human readers", glossary.READERS)]
-    best = [_may_be_best(standing) for metric in TESTED if (standing := standing_on(evidence, metric))]
-    content = {"panels": panels, "terms": terms, "best": [sentence for sentence in best if sentence]}
+    candidates = [_may_be_best(standing) for metric in TESTED if (standing := standing_on(evidence, metric))]
+    content = {"panels": panels, "terms": terms, "best": [sentence for sentence in candidates if sentence]}
     return Section("overview", "At a glance", "At a glance", "study/overview.html", content)
 
 

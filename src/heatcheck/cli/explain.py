@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from heatcheck.cli.layout import MISSING, columns, decimals, width, wrapped
 from heatcheck.cli.options import MODEL_HELP, Contract, Debug, Device, Quiet, TrustCode
 from heatcheck.cli.stopping import stoppable
 from heatcheck.core.errors import InputError
@@ -16,7 +17,10 @@ if TYPE_CHECKING:
 
 def explain(
     images: Annotated[
-        list[Path], typer.Argument(metavar="IMAGE", help="Image files: PNG, JPEG, TIFF, BMP, .npy, DICOM or NIfTI.")
+        list[Path],
+        typer.Argument(
+            metavar="IMAGE", help="Image files, or folders of them: PNG, JPEG, TIFF, BMP, .npy, DICOM, NIfTI."
+        ),
     ],
     model: Annotated[str, typer.Option(metavar="MODEL", help=MODEL_HELP)] = "phantom_chest_densenet",
     weights: Annotated[
@@ -101,20 +105,32 @@ def _split(names: str) -> list[str]:
 
 
 def _print_table(explained: "ExplainedFiles") -> None:
-    from rich.console import Console
-    from rich.table import Table
+    """Print remarks, then image by image and finding by finding what each method gave, and where."""
+    for line in (line for remark in explained.remarks for line in wrapped(remark, width())):
+        typer.echo(line)
+    facts = [(row.method, f"{row.seconds:.1f} s", _error(row.error)) for row in explained.rows]
+    heading, *lines = columns([("method", "time", "error"), *facts])
+    by_place: dict[str, dict[str, list[str]]] = {}
+    for row, line in zip(explained.rows, lines, strict=True):
+        finding = f"{row.finding}, probability {decimals(row.probability, 2)}"
+        shown = _with_file(line.ljust(len(heading)), row.file.name)
+        by_place.setdefault(row.image, {}).setdefault(finding, []).append(shown)
+    for image, findings in by_place.items():
+        typer.echo(f"\n{image}")
+        for finding, shown_lines in findings.items():
+            typer.echo(f"  {finding}")
+            typer.echo("\n".join([f"    {heading}  file", *shown_lines]))
+    if any(math.isnan(row.error) for row in explained.rows):
+        note = f"error: how far a map's sum is from the score it explains; {MISSING} where that has no meaning"
+        typer.echo("\n".join(["", *wrapped(note, width())]))
+    typer.echo(f"Files: {explained.rows[0].file.parent}")
 
-    console = Console(highlight=False)
-    for remark in explained.remarks:
-        console.print(remark, markup=False)
-    several = len({row.image for row in explained.rows}) > 1
-    table = Table(box=None)
-    for heading in [*(["image"] if several else []), "finding", "probability", "method", "seconds", "error"]:
-        table.add_column(heading, no_wrap=True)
-    table.add_column("file", overflow="fold")
-    for row in explained.rows:
-        facts = [row.finding, f"{row.probability:.2f}", row.method, f"{row.seconds:.1f}"]
-        error = "–" if math.isnan(row.error) else f"{row.error:.3g}"
-        table.add_row(*([row.image] if several else []), *facts, error, row.file.name)
-    console.print(table)
-    console.print(f"Files: {explained.rows[0].file.parent}", markup=False, soft_wrap=True)
+
+def _with_file(line: str, name: str) -> str:
+    """The line with the name of its file, which stands below a line that would become too long."""
+    start = f"    {line}"
+    return f"{start}  {name}" if len(start) + 2 + len(name) <= width() else f"{start.rstrip()}\n      {name}"
+
+
+def _error(error: float) -> str:
+    return MISSING if math.isnan(error) else f"{error:.3g}"

@@ -1,11 +1,14 @@
 """Text for a terminal: lines no wider than it, in which no word is divided, and columns."""
 
+import json
+import math
 import shutil
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 _WIDEST = 100  # a longer line is hard to read
 _NARROWEST = 40
+MISSING = "–"  # instead of a number that is undefined
 
 
 def width() -> int:
@@ -18,6 +21,26 @@ def wrapped(text: str, room: int, *, first: str = "", other: str = "") -> list[s
     return textwrap.wrap(
         text, room, initial_indent=first, subsequent_indent=other, break_long_words=False, break_on_hyphens=False
     )
+
+
+def decimals(value: float, places: int, *, signed: bool = False) -> str:
+    """The value with so many decimals; a dash where it is undefined."""
+    if math.isnan(value):
+        return MISSING
+    return f"{value:+.{places}f}" if signed else f"{value:.{places}f}"
+
+
+def json_text(value: object) -> str:
+    """The value as JSON, which has no word for undefined numbers: they are null."""
+    return json.dumps(_without_nan(value), indent=1, allow_nan=False)
+
+
+def _without_nan(value: object) -> object:
+    if isinstance(value, Mapping):
+        return {name: _without_nan(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_nan(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:

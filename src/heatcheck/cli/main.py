@@ -21,7 +21,8 @@ _VERBS = (  # in the order of the help page, each with examples
         "explain",
         explain.explain,
         (
-            "heatcheck explain film.png --out explained\n\nWith your own model:\n"
+            "heatcheck explain film.png --out explained\n"
+            "heatcheck explain my_films --out explained\n\nWith your own model:\n"
             "heatcheck explain scan.dcm --model python:my_model:make_model \\\n"
             "    --contract my_model.yaml --trust-code"
         ),

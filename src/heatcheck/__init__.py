@@ -19,6 +19,11 @@ _HOMES = {
 }
 
 
+def __dir__() -> list[str]:
+    """The public names, which exist before they are imported."""
+    return sorted(__all__)
+
+
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - the public names differ in type
     """The public name, imported when first asked for: `import heatcheck` stays light."""
     if name not in _HOMES:

@@ -251,3 +251,60 @@ def test_a_wrong_setting_is_one_line(heatcheck, film, tmp_path, text, words):
     assert code == 2
     assert words in err
     assert not (tmp_path / "out").exists()
+
+
+@pytest.fixture
+def films(film, tmp_path):
+    """A folder with two films, one of them in a sub-folder, and files that cannot be used."""
+    folder = tmp_path / "films"
+    (folder / "second").mkdir(parents=True)
+    for place in (folder / "a_long_name_of_a_film_with_its_patient_and_view.png", folder / "second" / "b.png"):
+        place.write_bytes(film.read_bytes())
+    (folder / "empty.png").touch()
+    (folder / "notes.txt").write_text("not an image")
+    (folder / ".hidden.png").touch()
+    return folder
+
+
+def test_a_folder_is_explained_and_what_cannot_be_used_is_named(heatcheck, films, tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    words = ("--methods", "grad_cam,feature_permutation", "--findings", "0", "-o", tmp_path / "out")
+    code, printed, err = heatcheck("explain", films, *words)
+    assert code == 0, err
+    long = "a_long_name_of_a_film_with_its_patient_and_view"
+    assert {path.name for path in (tmp_path / "out").glob("*.png")} == {
+        f"{stem}.{method}.png" for stem in (long, "second_b") for method in ("grad_cam", "feature_permutation")
+    }
+    assert "Left out: empty.png is empty (0 bytes); copy it again" in printed
+    assert "1 other file left out, no format that is read: notes.txt" in " ".join(printed.split())
+    assert "hidden" not in printed
+    for name in (f"{long}.feature_permutation.png", "Airspace Opacity, probability ", "feature_permutation  "):
+        assert name in printed
+    assert max(len(line) for line in printed.splitlines() if not line.startswith("Files: ")) <= 80
+
+
+def test_a_folder_without_a_usable_image_is_one_line(heatcheck, films, tmp_path):
+    for path in films.rglob("*.png"):
+        path.write_bytes(b"")
+    code, out, err = heatcheck("explain", films, "-o", tmp_path / "out")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "none of 3 images can be used: " in err
+    for path in films.rglob("*.png"):
+        path.unlink()
+    code, _, err = heatcheck("explain", films)
+    assert (code, err.count("\n")) == (2, 1)
+    assert "holds no images that can be read (it has files of other formats: 1 .txt)" in err
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_same_remark_on_many_images_is_made_once(heatcheck, films, tmp_path):
+    printed = " ".join(heatcheck("explain", films, "--methods", "grad_cam", "-o", tmp_path / "out")[1].split())
+    assert printed.count("findings with a probability of 0.5 or more are shown") == 1
+    assert "patient_and_view.png and b.png: findings" in printed
+
+
+def test_undefined_errors_are_a_dash_that_is_explained(heatcheck, film, tmp_path):
+    printed = heatcheck("explain", film, "--methods", "grad_cam", "-o", tmp_path / "out")[1]
+    assert "nan" not in printed
+    assert "  –  " in printed
+    assert "error: how far a map's sum is" in printed

@@ -42,10 +42,10 @@ def test_version(heatcheck):
 
 
 @pytest.mark.parametrize("verb", [command.name for command in app.registered_commands])
-def test_every_verb_has_help_with_an_example(heatcheck, verb):
+def test_every_verb_has_help_with_examples(heatcheck, verb):
     code, out, _ = heatcheck(verb, "--help")
     assert code == 0
-    assert f"Example: heatcheck {verb}" in out
+    assert f"Examples\n  heatcheck {verb}" in out
 
 
 def test_the_help_of_the_demo_names_all_that_it_draws(heatcheck):
@@ -85,7 +85,9 @@ def test_run_report_and_compare(heatcheck, spec, tmp_path):
     out = tmp_path / "run"
     code, printed, progress = heatcheck("run", spec, "--out", out)
     assert code == 0
-    assert str(out / "report.html") in printed.replace("\n", "")
+    assert f"\nReport: {out / 'report.html'}\n" in printed
+    assert "Highest overlap: Grad-CAM" in printed
+    assert "Finished: " in printed
     assert "maps and scores" in progress
     (out / "report.html").unlink()
     assert heatcheck("report", out)[0] == 0

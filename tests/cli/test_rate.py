@@ -10,7 +10,8 @@ import pytest
 from heatcheck.core.records import CaseRecord, Estimate, Score, ShardTables
 from heatcheck.core.vocabulary import condition
 from heatcheck.runs.gallery import index_of
-from heatcheck.runs.store import RunFolder, locked
+from heatcheck.runs.lock import locked
+from heatcheck.runs.store import RunFolder
 from heatcheck.studies.modality.vocabulary import ModalityEntry, ModalityMapsEntry
 
 METHODS = ("gradient", "lime", "grad_cam")
@@ -189,4 +190,4 @@ def test_folder_that_is_no_run_is_refused_and_help_has_an_example(heatcheck, tmp
     assert "is not a run folder" in error
     code, out, _ = heatcheck("rate", "--help")
     assert code == 0
-    assert "Example: heatcheck rate my-run --sheet" in " ".join(out.split())
+    assert "Examples heatcheck rate my-run --sheet" in " ".join(out.split())

@@ -346,7 +346,7 @@ def test_every_folder_of_maps_is_named_once(heatcheck, files) -> None:
 def test_help_shows_an_example(heatcheck) -> None:
     code, printed, _ = heatcheck("score", "--help")
     assert code == 0
-    assert "Example: heatcheck score" in " ".join(printed.split())
+    assert "Examples heatcheck score" in " ".join(printed.split())
 
 
 def test_tuned_smoothing_is_read_from_its_table(heatcheck, files) -> None:

@@ -110,6 +110,8 @@ def test_maps_without_probabilities_have_thresholds_only(heatcheck, by_hand, tmp
     code, printed, _ = heatcheck("tune", "--maps", maps, "--truth", truth, "--out", tmp_path / "out")
     assert code == 0
     assert "No cutoff for Edema" in printed
+    assert "cutoff –  (" in printed
+    assert "nan" not in printed
     rows = table(tmp_path / "out" / "probability_tuning_results.csv")
     assert {row["mIoU"] for row in rows} == {""}
 

@@ -3,6 +3,7 @@
 import pytest
 
 from heatcheck.core.errors import RunFolderError, SpecError
+from heatcheck.report.build import Brief
 from heatcheck.running import demo
 from heatcheck.running.execute import Outcome
 from heatcheck.running.progress import Silent
@@ -18,7 +19,7 @@ def carried_out(monkeypatch):
         done.append((spec, out.name))
         out.mkdir(parents=True)
         (out / "report.html").write_text("")
-        return Outcome(out / "report.html", 4, 1)
+        return Outcome(out / "report.html", 4, 1, Brief("A study", "Finished"))
 
     monkeypatch.setattr(demo, "run_study", run)
     monkeypatch.setattr(demo, "build_contents", lambda out, runs, title: (out, tuple(runs), title))

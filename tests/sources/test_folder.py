@@ -148,7 +148,9 @@ def test_missing_labels_and_images_are_refused(data):
     assert "images: no such folder" in refusal(data, masks="masks")
     (data / "images").mkdir()
     (data / "images/notes.txt").write_text("nothing to see")
-    assert "images holds no images (.png, " in refusal(data, masks="masks")
+    assert "images holds no images that can be read (it has files of other formats: 1 .txt)" in refusal(
+        data, masks="masks"
+    )
 
 
 def test_a_listed_but_missing_image_is_an_error_of_that_case_only(data):

@@ -1,20 +1,20 @@
 """`heatcheck compare`: how two runs differ."""
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from heatcheck.cli.layout import decimals, json_text
 from heatcheck.cli.options import AsJson, Debug
 
 _WIDEST = 1000  # characters per line of a table
 
 
 def compare(
-    first: Annotated[Path, typer.Argument(help="The folder of a run.")],
-    second: Annotated[Path, typer.Argument(help="The folder of another run of the same study.")],
+    first: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")],
+    second: Annotated[Path, typer.Argument(metavar="OTHER", help="The folder of another run of the same study.")],
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
@@ -23,7 +23,7 @@ def compare(
 
     comparison = compare_runs(first, second)
     if as_json:
-        typer.echo(json.dumps(asdict(comparison), indent=1))
+        typer.echo(json_text(asdict(comparison)))
         return
     from rich.console import Console
     from rich.markup import escape
@@ -40,8 +40,8 @@ def compare(
     )
     for row in comparison.rows:
         interval = "–" if row.low is None else f"{row.low:+.3f} … {row.high:+.3f}"
-        values = [f"{value:.3f}" for value in (row.first, row.second)]
+        values = [decimals(value, 3) for value in (row.first, row.second)]
         names = map(escape, (row.metric, row.finding, row.method))  # a name may hold what rich takes for a style
-        table.add_row(*names, *values, f"{row.difference:+.3f}", interval, str(row.n_cases))
+        table.add_row(*names, *values, decimals(row.difference, 3, signed=True), interval, str(row.n_cases))
     needed = Measurement.get(console, console.options.update(width=_WIDEST), table).maximum
     Console(width=max(console.width, needed)).print(table)  # a long line is better than a truncated name

@@ -4,12 +4,14 @@ from typing import Annotated
 
 import typer
 
+from heatcheck.cli.answer import print_answer
 from heatcheck.cli.options import Debug, Device, Limit, Out, Quiet
 from heatcheck.cli.run import exit_on_failures
 from heatcheck.cli.stopping import continuable
 
 Only = Annotated[
-    list[str] | None, typer.Option(help="Run only the demo of this study (heatcheck list studies); may be repeated.")
+    list[str] | None,
+    typer.Option(metavar="STUDY", help="Run only the demo of this study (heatcheck list studies); may be repeated."),
 ]
 
 
@@ -29,5 +31,8 @@ def demo(
     with continuable(), watching(quiet=quiet) as watcher:
         results = run_demo(out, only or [], RunOptions(device=device, limit=limit), watcher)
     if not quiet:
-        typer.echo(f"Reports: {results.page}")
+        for outcome in results.outcomes:
+            print_answer(outcome.brief, outcome.report)
+            typer.echo()
+        typer.echo(f"All reports: {results.page}")
     exit_on_failures(sum(run.n_failed for run in results.outcomes), sum(run.n_cases for run in results.outcomes))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from heatcheck.cli.layout import MISSING, columns, decimals, width, wrapped
 from heatcheck.cli.options import MODEL_HELP, Contract, Debug, Device, Quiet, TrustCode
 from heatcheck.cli.stopping import stoppable
 from heatcheck.core.errors import InputError
@@ -15,35 +16,48 @@ if TYPE_CHECKING:
 
 
 def explain(
-    images: Annotated[list[Path], typer.Argument(help="Image files: PNG, JPEG, TIFF, BMP, .npy, DICOM or NIfTI.")],
-    model: Annotated[str, typer.Option(help=MODEL_HELP)] = "phantom_chest_densenet",
+    images: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="IMAGE", help="Image files, or folders of them: PNG, JPEG, TIFF, BMP, .npy, DICOM, NIfTI."
+        ),
+    ],
+    model: Annotated[str, typer.Option(metavar="MODEL", help=MODEL_HELP)] = "phantom_chest_densenet",
     weights: Annotated[
-        Path | None, typer.Option(help="File with the model's weights: .safetensors, .pt or .pth.")
+        Path | None, typer.Option(metavar="FILE", help="File with the model's weights: .safetensors, .pt or .pth.")
     ] = None,
     contract: Contract = None,
     methods: Annotated[
         str,
-        typer.Option(help="Methods, separated by commas (heatcheck list methods), or one of: all, fast, recommended."),
+        typer.Option(
+            metavar="METHODS",
+            help="Methods, separated by commas (heatcheck list methods), or one of: all, fast, recommended.",
+        ),
     ] = "grad_cam,integrated_gradients,occlusion",
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", help="METHOD.SETTING=VALUE, such as grad_cam.layer=features.3; may be repeated."),
+        typer.Option(
+            "--set", metavar="TEXT", help="METHOD.SETTING=VALUE, such as grad_cam.layer=features.3; may be repeated."
+        ),
     ] = None,
     findings: Annotated[
         str | None,
         typer.Option(
             "--findings",
             "--targets",
+            metavar="OUTPUTS",
             help="Outputs of the model to explain, by name or number, separated by commas, or `all`. Default: those "
             "with a probability of at least 0.5, else the most probable one.",
         ),
     ] = None,
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the maps.")] = Path("explained"),
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="Folder for the maps.")] = Path(
+        "explained"
+    ),
     value_range: Annotated[
         tuple[float, float] | None,
-        typer.Option("--range", help="The pixel values to show as black (0) and white (1)."),
+        typer.Option("--range", metavar="LOW HIGH", help="The pixel values to show as black (0) and white (1)."),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
+    seed: Annotated[int, typer.Option(metavar="NUMBER", help="Random seed.")] = 0,
     device: Device = "cpu",
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Overwrite existing files.")] = False,
     trust_code: TrustCode = False,
@@ -95,20 +109,32 @@ def _split(names: str) -> list[str]:
 
 
 def _print_table(explained: "ExplainedFiles") -> None:
-    from rich.console import Console
-    from rich.table import Table
+    """Print remarks, then image by image and finding by finding what each method gave, and where."""
+    for line in (line for remark in explained.remarks for line in wrapped(remark, width())):
+        typer.echo(line)
+    facts = [(row.method, f"{row.seconds:.1f} s", _error(row.error)) for row in explained.rows]
+    heading, *lines = columns([("method", "time", "error"), *facts])
+    by_place: dict[str, dict[str, list[str]]] = {}
+    for row, line in zip(explained.rows, lines, strict=True):
+        finding = f"{row.finding}, probability {decimals(row.probability, 2)}"
+        shown = _with_file(line.ljust(len(heading)), row.file.name)
+        by_place.setdefault(row.image, {}).setdefault(finding, []).append(shown)
+    for image, findings in by_place.items():
+        typer.echo(f"\n{image}")
+        for finding, shown_lines in findings.items():
+            typer.echo(f"  {finding}")
+            typer.echo("\n".join([f"    {heading}  file", *shown_lines]))
+    if any(math.isnan(row.error) for row in explained.rows):
+        note = f"error: how far a map's sum is from the score it explains; {MISSING} where that has no meaning"
+        typer.echo("\n".join(["", *wrapped(note, width())]))
+    typer.echo(f"Files: {explained.rows[0].file.parent}")
 
-    console = Console(highlight=False)
-    for remark in explained.remarks:
-        console.print(remark, markup=False)
-    several = len({row.image for row in explained.rows}) > 1
-    table = Table(box=None)
-    for heading in [*(["image"] if several else []), "finding", "probability", "method", "seconds", "error"]:
-        table.add_column(heading, no_wrap=True)
-    table.add_column("file", overflow="fold")
-    for row in explained.rows:
-        facts = [row.finding, f"{row.probability:.2f}", row.method, f"{row.seconds:.1f}"]
-        error = "–" if math.isnan(row.error) else f"{row.error:.3g}"
-        table.add_row(*([row.image] if several else []), *facts, error, row.file.name)
-    console.print(table)
-    console.print(f"Files: {explained.rows[0].file.parent}", markup=False, soft_wrap=True)
+
+def _with_file(line: str, name: str) -> str:
+    """The line with the name of its file, which stands below a line that would become too long."""
+    start = f"    {line}"
+    return f"{start}  {name}" if len(start) + 2 + len(name) <= width() else f"{start.rstrip()}\n      {name}"
+
+
+def _error(error: float) -> str:
+    return MISSING if math.isnan(error) else f"{error:.3g}"

@@ -1,12 +1,13 @@
 """`heatcheck list`: what a spec can name."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
 
+from heatcheck.cli.layout import columns, width, wrapped
 from heatcheck.cli.options import AsJson, Debug
 from heatcheck.core.errors import SpecError
 
@@ -26,28 +27,38 @@ class Kind(StrEnum):
 
 
 def list_parts(
-    kind: Annotated[Kind, typer.Argument(help="What to list.")], as_json: AsJson = False, debug: Debug = False
+    kind: Annotated[Kind, typer.Argument(metavar="KIND", help=f"What to list: {', '.join(Kind)}.")],
+    as_json: AsJson = False,
+    debug: Debug = False,
 ) -> None:
     """List the methods, metrics, sources and other parts that a spec can name, with a short description of each."""
     rows = rows_of(kind)
     if as_json:
         typer.echo(json.dumps(rows, indent=1))
         return
-    from rich.console import Console
-    from rich.padding import Padding
-    from rich.text import Text
+    for line in table_lines(rows, _COLUMNS[kind]):
+        typer.echo(line)
 
-    console = Console(highlight=False)
-    for row in rows:
-        facts = [
-            f"{_PREFIXES.get(name, '')}{value}"
-            for name, value in row.items()
-            if name not in _LONG and name != "name" and value
-        ]
-        console.print(Text.assemble((str(row["name"]), "bold"), "  ", ("  ".join(facts), "dim")), soft_wrap=True)
-        for name in _LONG:
-            if name in row:
-                console.print(Padding(Text(str(row[name])), (0, 0, 0, 4)))
+
+def table_lines(rows: Rows, short: Sequence[str]) -> Iterator[str]:
+    """A table of the short facts; the others stand indented below the part that they belong to."""
+    heading, *lines = columns([short, *([str(row[name]) for name in short] for row in rows)])
+    yield typer.style(heading, bold=True)
+    for line, row in zip(lines, rows, strict=True):
+        name = str(row["name"])
+        yield typer.style(name, bold=True) + line[len(name) :]
+        for text in _below({fact: str(value) for fact, value in row.items() if value and fact not in short}):
+            yield from wrapped(text, width(), first=_INDENT, other=_INDENT)
+
+
+def _below(facts: Mapping[str, str]) -> Iterator[str]:
+    """The facts that do not stand in the table: sentences, settings, and the rest in one line."""
+    yield from (facts[name] for name in _SENTENCES if name in facts)
+    if "settings" in facts:
+        yield f"settings: {facts['settings']}"
+    others = [f"{name.replace('_', ' ')}: {value}" for name, value in facts.items() if name not in _OWN_LINES]
+    if others:
+        yield "; ".join(others)
 
 
 def rows_of(kind: Kind) -> Rows:
@@ -57,6 +68,7 @@ def rows_of(kind: Kind) -> Rows:
 
 def _methods() -> Rows:
     from heatcheck.methods import METHODS
+    from heatcheck.methods.registry import plain_settings
 
     return [
         {
@@ -66,12 +78,26 @@ def _methods() -> Rows:
             "models": facts.models,
             "forward_passes": facts.cost,
             "speed": facts.group.speed,
+            "settings": in_words(plain_settings(facts.settings())),
             "differentiable": "yes" if facts.differentiable else "no",
             "summary": facts.summary,
             "paper": facts.paper,
         }
         for name, facts in METHODS.items()
     ]
+
+
+def in_words(settings: Mapping[str, Any]) -> str:
+    """Each setting with its default, such as "steps=20"; "automatic" is found from model and image."""
+    return ", ".join(f"{name}={_value(value)}" for name, value in settings.items())
+
+
+def _value(value: object) -> str:
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{name}: {_value(inner)}' for name, inner in value.items())}}}"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "automatic" if value is None or value == "" else str(value)
 
 
 def _metrics() -> Rows:
@@ -96,7 +122,7 @@ def _triggers() -> Rows:
         {
             "name": kind,
             "written": "-".join([kind, *(setting.upper() for setting in facts.short)]),
-            "settings": ", ".join(f"{name}={value}" for name, value in default_settings(kind).items()),
+            "settings": in_words(default_settings(kind)),
             "needs": facts.needs,
             "origin": "in the paper" if facts.published else "beyond the paper",
             "summary": facts.summary,
@@ -148,18 +174,18 @@ def _spec_facts(name: str) -> dict[str, str]:
     return {"study": envelope.study, "title": envelope.title}
 
 
-_LONG = ("question", "summary", "title")  # facts printed on a line of their own
-_PREFIXES = {  # for facts that need a word of explanation
-    "forward_passes": "forward passes: ",
-    "differentiable": "differentiable: ",
-    "needs": "needs ",
-    "models": "models: ",
-    "size": "size: ",
-    "smallest": "smallest side: ",
-    "weights": "weights: ",
-    "written": "written ",
-    "settings": "settings: ",
+_INDENT = " " * 4
+_COLUMNS: dict[Kind, tuple[str, ...]] = {
+    Kind.METHODS: ("name", "family", "needs", "speed"),
+    Kind.METRICS: ("name", "compares"),
+    Kind.SOURCES: ("name",),
+    Kind.TRIGGERS: ("name", "written", "origin"),
+    Kind.MODELS: ("name", "family", "size", "smallest", "weights"),
+    Kind.STUDIES: ("name", "paper"),
+    Kind.SPECS: ("name", "study"),
 }
+_SENTENCES = ("question", "title", "summary")
+_OWN_LINES = (*_SENTENCES, "settings")
 _READERS: dict[Kind, Callable[[], Rows]] = {
     Kind.METHODS: _methods,
     Kind.METRICS: _metrics,

@@ -6,12 +6,17 @@ from typing import Annotated, Literal
 import typer
 
 Out = Annotated[
-    Path, typer.Option("--out", "-o", help="Folder for the results; the same command continues an unfinished run.")
+    Path,
+    typer.Option(
+        "--out", "-o", metavar="FOLDER", help="Folder for the results; the same command continues an unfinished run."
+    ),
 ]
-Device = Annotated[str, typer.Option(help="Where to compute: cpu, cuda, cuda:1, mps …")]
-Limit = Annotated[int | None, typer.Option(min=1, help="Use the cases of N patients only, spread over the findings.")]
-Workers = Annotated[int, typer.Option(min=1, help="Number of cases to read in parallel.")]
-Seed = Annotated[int | None, typer.Option(help="Random seed, instead of the one in the spec.")]
+Device = Annotated[str, typer.Option(metavar="DEVICE", help="Where to compute: cpu, cuda, cuda:1, mps …")]
+Limit = Annotated[
+    int | None, typer.Option(min=1, metavar="N", help="Use the cases of N patients only, spread over the findings.")
+]
+Workers = Annotated[int, typer.Option(min=1, metavar="N", help="Number of cases to read in parallel.")]
+Seed = Annotated[int | None, typer.Option(metavar="NUMBER", help="Random seed, instead of the one in the spec.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print neither progress nor summary.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the full traceback of an error.")]
 TrustCode = Annotated[
@@ -22,26 +27,38 @@ Pseudonymise = Annotated[bool, typer.Option("--pseudonymise", help="Replace case
 MODEL_HELP = "A model of `heatcheck list models`, or your own as python:package.module:factory."
 Contract = Annotated[
     Path | None,
-    typer.Option(help="YAML file that describes the model: outputs, size, channels, mean, std and activation."),
+    typer.Option(
+        metavar="FILE", help="YAML file that describes the model: outputs, size, channels, mean, std and activation."
+    ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Maps = Annotated[
     list[str],
     typer.Option(
+        metavar="FOLDER",
         help="Folder of maps named <image>_<finding>_map.pkl (or .npz, .npy). NAME=FOLDER also names their method; "
-        "repeat the option for several methods."
+        "repeat the option for several methods.",
     ),
 ]
 Truth = Annotated[
     Path,
-    typer.Option(help="The experts' marks: outlines or masks as JSON, boxes as CSV or COCO, or a folder of PNG masks."),
+    typer.Option(
+        metavar="FILE",
+        help="The experts' marks: outlines or masks as JSON, boxes as CSV or COCO, or a folder of PNG masks.",
+    ),
 ]
 Labels = Annotated[
-    Path | None, typer.Option(help="CSV of labels: an image column (or CheXpert's Path) and one column per finding.")
+    Path | None,
+    typer.Option(
+        metavar="FILE", help="CSV of labels: an image column (or CheXpert's Path) and one column per finding."
+    ),
 ]
 Preset = Annotated[
     Literal["recommended", "chexlocalize"],
-    typer.Option(help="recommended: without the flaws of the benchmark; chexlocalize: exactly as the benchmark."),
+    typer.Option(
+        metavar="PRESET",
+        help="recommended: without the flaws of the benchmark; chexlocalize: exactly as the benchmark.",
+    ),
 ]
 AllowMissing = Annotated[
     bool, typer.Option("--allow-missing", help="Count findings without a map and continue, instead of stopping.")

@@ -14,12 +14,16 @@ if TYPE_CHECKING:
 
 
 def rate(
-    run: Annotated[Path, typer.Argument(help="The folder of a finished modality run.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a finished modality run.")],
     ratings: Annotated[
-        Path | None, typer.Argument(help="CSV with the columns reader, case, method, rating (0 to 100) and comment.")
+        Path | None,
+        typer.Argument(
+            metavar="RATINGS", help="CSV with the columns reader, case, method, rating (0 to 100) and comment."
+        ),
     ] = None,
     sheet: Annotated[
-        Path | None, typer.Option(help="Write an empty CSV to fill in, with one row per map of the gallery.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Write an empty CSV to fill in, with one row per map of the gallery."),
     ] = None,
     quiet: Quiet = False,
     debug: Debug = False,

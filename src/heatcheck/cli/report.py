@@ -5,15 +5,18 @@ from typing import Annotated
 
 import typer
 
+from heatcheck.cli.answer import print_answer
 from heatcheck.cli.options import Debug, Quiet
 
 
 def report(
-    run: Annotated[Path, typer.Argument(help="The folder of a run.")], quiet: Quiet = False, debug: Debug = False
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")],
+    quiet: Quiet = False,
+    debug: Debug = False,
 ) -> None:
     """Rebuild the report from the folder of a run: neither data nor model nor torch is needed."""
-    from heatcheck.running.reporting import build_report
+    from heatcheck.running.reporting import written_report
 
-    path = build_report(run)
+    written = written_report(run)
     if not quiet:
-        typer.echo(f"Report: {path}")
+        print_answer(written.brief, written.path)

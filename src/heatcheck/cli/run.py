@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from heatcheck.cli.answer import print_answer
 from heatcheck.cli.options import Debug, Device, Limit, Out, Pseudonymise, Quiet, Seed, TrustCode, Workers
 from heatcheck.cli.stopping import continuable
 
@@ -13,7 +14,9 @@ if TYPE_CHECKING:
 
 
 def run(
-    spec: Annotated[str, typer.Argument(help="A YAML file, or the name of a shipped spec (heatcheck list specs).")],
+    spec: Annotated[
+        str, typer.Argument(metavar="SPEC", help="A YAML file, or the name of a shipped spec (heatcheck list specs).")
+    ],
     out: Out,
     device: Device = "cpu",
     limit: Limit = None,
@@ -31,14 +34,14 @@ def run(
 
 
 def run_and_report(spec: str, out: Path, options: "RunOptions", *, quiet: bool) -> None:
-    """Run the study and print the path of its report; exit code 3 if cases failed."""
+    """Run the study and print its answer; exit code 3 if cases failed."""
     from heatcheck.running.progress import watching
     from heatcheck.running.run import run_study
 
     with continuable(), watching(quiet=quiet) as watcher:
         outcome = run_study(spec, out, options, watcher)
     if not quiet:
-        typer.echo(f"Report: {outcome.report}")
+        print_answer(outcome.brief, outcome.report)
     exit_on_failures(outcome.n_failed, outcome.n_cases)
 
 

@@ -21,49 +21,61 @@ def score(
     truth: Truth,
     out: Out,
     human: Annotated[
-        Path | None, typer.Option(help="Marks of human readers to compare with, in any format of --truth.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Marks of human readers to compare with, in any format of --truth."),
     ] = None,
     human_points: Annotated[
         Path | None,
-        typer.Option(help="JSON with the readers' most representative points: x and y by image and finding."),
+        typer.Option(
+            metavar="FILE", help="JSON with the readers' most representative points: x and y by image and finding."
+        ),
     ] = None,
     labels: Labels = None,
     preset: Preset = "recommended",
     threshold: Annotated[
         str,
         typer.Option(
-            help="Threshold of a map: otsu, a number between 0 and 1, or tuning_results.csv of `heatcheck tune`."
+            metavar="VALUE",
+            help="Threshold of a map: otsu, a number between 0 and 1, or tuning_results.csv of `heatcheck tune`.",
         ),
     ] = "otsu",
     probability_cutoffs: Annotated[
         Path | None,
         typer.Option(
-            help="probability_tuning_results.csv of `heatcheck tune`: regions of cases below the cutoff are emptied."
+            metavar="FILE",
+            help="probability_tuning_results.csv of `heatcheck tune`: regions of cases below the cutoff are emptied.",
         ),
     ] = None,
     smooth: Annotated[
         str,
         typer.Option(
+            metavar="VALUE",
             help="Smoothing of maps before Otsu: a fraction of the image's side (pixels with chexlocalize), or "
-            "smoothing_results.csv of `heatcheck tune`."
+            "smoothing_results.csv of `heatcheck tune`.",
         ),
     ] = "0",
     slice_: Annotated[
         Literal["true-positive", "full"],
         typer.Option(
-            "--slice", help="Compute overlap on images with the finding (true-positive) or on all images (full)."
+            "--slice",
+            metavar="SLICE",
+            help="Compute overlap on images with the finding (true-positive) or on all images (full).",
         ),
     ] = "true-positive",
     subgroup: Annotated[
         list[str] | None,
         typer.Option(
+            metavar="COLUMN",
             help="Column of --labels by which results are divided, such as sex, or age=40,65 to say where numbers are "
-            "cut; may be repeated."
+            "cut; may be repeated.",
         ),
     ] = None,
     switch: Annotated[
         list[str] | None,
-        typer.Option(help="RULE=PRESET takes one rule from the other preset, e.g. ties=chexlocalize; may be repeated."),
+        typer.Option(
+            metavar="TEXT",
+            help="RULE=PRESET takes one rule from the other preset, e.g. ties=chexlocalize; may be repeated.",
+        ),
     ] = None,
     allow_missing: AllowMissing = False,
     workers: Workers = 2,

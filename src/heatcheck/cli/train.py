@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from heatcheck.cli.layout import decimals
 from heatcheck.cli.options import Debug, Device, Out, Quiet, Seed, Workers
 from heatcheck.cli.stopping import continuable
 
@@ -23,14 +24,20 @@ class Precision(StrEnum):
 
 def train(
     spec: Annotated[
-        str, typer.Argument(help="A YAML file, or the name of a shipped training spec (heatcheck list specs).")
+        str,
+        typer.Argument(
+            metavar="SPEC", help="A YAML file, or the name of a shipped training spec (heatcheck list specs)."
+        ),
     ],
     out: Out,
     seed: Seed = None,
     device: Device = "cpu",
-    devices: Annotated[int, typer.Option(min=1, help="Number of devices that share each batch.")] = 1,
+    devices: Annotated[int, typer.Option(min=1, metavar="N", help="Number of devices that share each batch.")] = 1,
     precision: Annotated[
-        Precision, typer.Option(help="Number format; mixed precision is faster on GPUs.")
+        Precision,
+        typer.Option(
+            metavar="FORMAT", help=f"Number format: {', '.join(Precision)}; mixed precision is faster on GPUs."
+        ),
     ] = Precision.FULL,
     workers: Workers = 2,
     quiet: Quiet = False,
@@ -52,12 +59,12 @@ def train(
 def _print_summary(trained: "Trained") -> None:
     ensemble_auroc = {result.finding: result.auroc for result in trained.ensemble_results}
     for result in trained.results:
-        ensemble = f"  ensemble {ensemble_auroc[result.finding]:.3f}" if ensemble_auroc else ""
-        typer.echo(
-            f"{result.finding:<28} AUROC {result.auroc:.3f}{ensemble}  ({result.positives} of {result.cases} positive)"
-        )
-    ensemble = f"  ensemble {trained.macro_ensemble_auroc:.3f}" if ensemble_auroc else ""
-    typer.echo(f"{'Mean over findings':<28} AUROC {trained.macro_auroc:.3f}{ensemble}")
+        ensemble = f"  ensemble {decimals(ensemble_auroc[result.finding], 3)}" if ensemble_auroc else ""
+        needs = "; an AUROC needs cases with and without it" if math.isnan(result.auroc) else ""
+        cases = f"({result.positives} of {result.cases} positive{needs})"
+        typer.echo(f"{result.finding:<28} AUROC {decimals(result.auroc, 3)}{ensemble}  {cases}")
+    ensemble = f"  ensemble {decimals(trained.macro_ensemble_auroc, 3)}" if ensemble_auroc else ""
+    typer.echo(f"{'Mean over findings':<28} AUROC {decimals(trained.macro_auroc, 3)}{ensemble}")
     if not math.isnan(trained.accuracy):
         typer.echo(f"{'Accuracy':<28}       {trained.accuracy:.3f}")
     typer.echo(f"Weights: {trained.weights}")

@@ -17,6 +17,7 @@ from heatcheck.core.tensors import Images
 from heatcheck.explaining.donors import MOST
 from heatcheck.explaining.dry_run import tried_on
 from heatcheck.explaining.inputs import as_targets
+from heatcheck.explaining.listed_images import ListedImage, listed_images, others_in
 from heatcheck.explaining.methods import MethodRules, chosen_methods
 from heatcheck.explaining.one_image import Question, answer, prepared
 from heatcheck.explaining.result import Explanation, ShownImages
@@ -24,8 +25,9 @@ from heatcheck.methods import METHODS, MethodFacts
 from heatcheck.methods.checks import require_logits
 from heatcheck.methods.sets import SETS
 from heatcheck.models import MODELS, NetworkClassifier
+from heatcheck.report.numbers import count, few
 from heatcheck.running.progress import Silent, Watcher
-from heatcheck.sources.files.reading import Range, image_affine, read_image, without_ending
+from heatcheck.sources.files.reading import Range, image_affine, read_image
 
 DEFAULT_METHODS = ("grad_cam", "integrated_gradients", "occlusion")  # one of each family that suits most networks
 PRESENT = 0.5  # the probability from which a finding is shown if none are named
@@ -70,30 +72,23 @@ class ExplainedFiles:
 def explain_files(classifier: NetworkClassifier, order: Order, watcher: Watcher | None = None) -> ExplainedFiles:
     """Write maps and overlays of every image; the input is checked before the first map is made.
 
+    Images may be files or folders. A file that cannot be used stops the work; an image of a folder is left out.
+
     For each image and method: an overlay (.png) and all data (.npz); of NIfTI images also one .nii.gz per finding.
     """
     watcher = watcher or Silent()
-    stems = _stems(order.images)
     warning = _warning(classifier)
-    remarks = [warning] if warning else []
-    order = replace(order, methods=_chosen(classifier, order, remarks))
-    questions = [_question(classifier, path, order, remarks) for path in order.images]
-    if any(METHODS[name].wants_donors for name in order.methods):
-        questions = _with_donors(questions)
+    remarks = _Remarks([warning] if warning else [])
+    order = replace(order, methods=_chosen(classifier, order, remarks.general))
     for name in order.settings:
         if name not in order.methods:
             raise InputError(f"there are settings for {name}, which is not among the methods; add it with --methods")
-    ready = [
-        {name: prepared(question, name, order.settings.get(name, {})) for name in order.methods}
-        for question in questions
-    ]
-    pairs = list(zip(stems, questions, strict=True))
-    _require_free(
-        order, [file for stem, question in pairs for name in order.methods for file in _files(stem, question, name)]
-    )
+    checked = _checked(classifier, order, remarks)
     rows: list[MapRow] = []
-    watcher.start("maps", len(questions) * len(order.methods))
-    for (stem, question), methods in zip(pairs, ready, strict=True):
+    watcher.start("maps", len(checked.images) * len(order.methods))
+    for image in checked.images:
+        question = replace(_question(classifier, image, order, _Remarks()), donors=checked.donors_of(image))
+        methods = {name: prepared(question, name, order.settings.get(name, {})) for name in order.methods}
         explanations = []
         for name, method in methods.items():
             explanation = answer(question, name, method)
@@ -102,8 +97,71 @@ def explain_files(classifier: NetworkClassifier, order: Order, watcher: Watcher 
             watcher.advance(note=name)
         order.out.mkdir(parents=True, exist_ok=True)
         for explanation in explanations:
-            rows += _written(order.out, stem, question, explanation)
-    return ExplainedFiles(tuple(rows), tuple(remarks))
+            rows += _written(order.out, image.stem, question, explanation)
+    return ExplainedFiles(tuple(rows), remarks.sentences())
+
+
+@dataclass
+class _Remarks:
+    """What the user should know; the same of several images is said once."""
+
+    general: list[str] = field(default_factory=list)
+    of_images: dict[str, list[str]] = field(default_factory=dict)  # the images' names, by what is said of them
+
+    def add(self, image: str, text: str) -> None:
+        """Remark on one image."""
+        self.of_images.setdefault(text, []).append(image)
+
+    def sentences(self) -> tuple[str, ...]:
+        """Every remark in its order."""
+        return (*self.general, *(f"{few(names)}: {text}" for text, names in self.of_images.items()))
+
+
+@dataclass(frozen=True)
+class _Checked:
+    """The images that can be used, and some of them as donors of pixels."""
+
+    images: list[ListedImage]
+    pixels: Mapping[str, Images]  # by stem
+
+    def donors_of(self, image: ListedImage) -> Images | None:
+        """A few of the other images."""
+        others = [pixels for stem, pixels in self.pixels.items() if stem != image.stem][:MOST]
+        return torch.cat(others) if others else None
+
+
+def _checked(classifier: NetworkClassifier, order: Order, remarks: _Remarks) -> _Checked:
+    """The images that can be used; of a folder, the others are remarked on. Nothing is kept of an image but donors."""
+    usable: list[ListedImage] = []
+    pixels: dict[str, Images] = {}
+    files: list[str] = []
+    left_out: list[str] = []
+    listed = listed_images(order.images)
+    wants_donors = any(METHODS[name].wants_donors for name in order.methods)
+    for image in listed:
+        try:
+            question = _question(classifier, image, order, remarks)
+        except CaseError as error:
+            if image.folder is None:
+                raise
+            left_out.append(str(error))
+            continue
+        _require_methods(replace(question, donors=question.images if len(listed) > 1 else None), order)
+        if wants_donors and len(pixels) <= MOST:
+            pixels[image.stem] = question.images
+        usable.append(image)
+        files += [file for name in order.methods for file in _files(image.stem, question, name)]
+    if not usable:
+        raise InputError(f"none of {count(len(listed), 'image')} can be used: {few(left_out)}")
+    _require_free(order, files)
+    remarks.general += [*others_in(order.images), *(f"Left out: {reason}" for reason in left_out)]
+    return _Checked(usable, pixels)
+
+
+def _require_methods(question: Question, order: Order) -> None:
+    """Refuse methods that cannot explain this image, or settings that are wrong."""
+    for name in order.methods:
+        prepared(question, name, order.settings.get(name, {}))
 
 
 def _chosen(classifier: NetworkClassifier, order: Order, remarks: list[str]) -> tuple[str, ...]:
@@ -112,7 +170,7 @@ def _chosen(classifier: NetworkClassifier, order: Order, remarks: list[str]) -> 
         raise InputError("name at least one method, and none twice")
     if not set(order.methods) & set(SETS):
         return order.methods
-    donors = len(order.images) > 1  # the other images
+    donors = len(listed_images(order.images)) > 1  # the other images
 
     def possible(facts: MethodFacts) -> bool:
         return not facts.wants_priors and (donors or not facts.wants_donors)
@@ -130,29 +188,21 @@ def _warning(classifier: NetworkClassifier) -> str:
     return f"{classifier.name} was trained on drawn images only: its answers on other images mean nothing"
 
 
-def _stems(paths: Sequence[Path]) -> list[str]:
-    stems = [without_ending(path.name) for path in paths]
-    duplicate = next((stem for stem in stems if stems.count(stem) > 1), None)
-    if duplicate is not None:
-        raise InputError(
-            f"two images are named {duplicate!r}, so their maps would overwrite each other; explain one at a time"
-        )
-    return stems
-
-
-def _question(classifier: NetworkClassifier, path: Path, order: Order, remarks: list[str]) -> Question:
-    wanted = classifier.preprocessing
-    image = read_image(path, str(path), "rgb" if wanted.channels == 3 else "grey", order.value_range)
-    _require_suitable(image, str(path), classifier)
+def _question(classifier: NetworkClassifier, listed: ListedImage, order: Order, remarks: _Remarks) -> Question:
+    wanted, path, name = classifier.preprocessing, listed.path, listed.name
+    image = read_image(path, name, "rgb" if wanted.channels == 3 else "grey", order.value_range)
+    _require_suitable(image, name, classifier)
     batch = classifier.prepare([image])
     if float(batch.mean().abs()) > _FAR:
-        remarks.append(
-            f"{path.name}: its values ({image.min():g} to {image.max():g}) are far from those the model was trained "
-            "on; use --range to set which values correspond to 0 and 1"
+        values = f"{image.min():g} to {image.max():g}"
+        remarks.add(
+            path.name,
+            f"its values ({values}) are far from those the model was trained on; use --range to set which values "
+            "correspond to 0 and 1",
         )
     logits = require_logits(classifier, batch)
     names = _findings(classifier, logits, path.name, order, remarks)
-    affine = image_affine(path, str(path))
+    affine = image_affine(path, name)
     shown = ShownImages(image[None].astype(np.float32), classifier.placement(image), (path.name,), affine)
     targets = as_targets(names, classifier, logits)
     return Question(classifier, batch, targets, logits, shown, order.seed, calibrated=True)
@@ -173,7 +223,7 @@ def _require_suitable(image: Image, name: str, classifier: NetworkClassifier) ->
 
 
 def _findings(
-    classifier: NetworkClassifier, logits: torch.Tensor, image: str, order: Order, remarks: list[str]
+    classifier: NetworkClassifier, logits: torch.Tensor, image: str, order: Order, remarks: _Remarks
 ) -> list[str | int]:
     """The named findings, or the probable ones, or the most probable one."""
     if order.findings == ("all",):
@@ -185,22 +235,10 @@ def _findings(
     likely = [finding for finding, p in zip(classifier.outputs, probabilities, strict=True) if p >= PRESENT]
     if not likely:
         best = int(np.argmax(probabilities))
-        remarks.append(f"{image}: no finding reaches a probability of {PRESENT:g}; the most probable one is shown")
+        remarks.add(image, f"no finding reaches a probability of {PRESENT:g}; the most probable one is shown")
         return [best]
-    remarks.append(
-        f"{image}: findings with a probability of {PRESENT:g} or more are shown; name others with --findings"
-    )
+    remarks.add(image, f"findings with a probability of {PRESENT:g} or more are shown; name others with --findings")
     return list(likely)
-
-
-def _with_donors(questions: list[Question]) -> list[Question]:
-    """The questions, each with a few of the other images as donors."""
-
-    def others(question: Question) -> Images | None:
-        rest = [other.images for other in questions[: MOST + 1] if other is not question][:MOST]
-        return torch.cat(rest) if rest else None
-
-    return [replace(question, donors=others(question)) for question in questions]
 
 
 def _files(stem: str, question: Question, method: str) -> list[str]:

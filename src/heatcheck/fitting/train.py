@@ -33,8 +33,8 @@ from heatcheck.models.starting import start_from
 from heatcheck.running.cost import say_cost
 from heatcheck.running.determinism import repeatable
 from heatcheck.running.progress import Watcher
+from heatcheck.runs.lock import locked
 from heatcheck.runs.spec import Spec
-from heatcheck.runs.store import locked
 from heatcheck.training import STRATEGIES, Candidate, Check, Examples, Job, LabelObjective, Machine, quick
 from heatcheck.training.batches import Batches
 from heatcheck.training.selection import best_candidate, best_checks, mean_of, merit

@@ -1,19 +1,23 @@
-"""From a run folder to its report: one HTML file that needs nothing else."""
+"""From a run folder to its report: one HTML file that needs nothing else, and what it says first."""
 
 import base64
 import functools
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import jinja2
 from markupsafe import Markup
 
 from heatcheck.core.atomic_files import replaced
+from heatcheck.report.appendix import failed_cases
 from heatcheck.report.evidence import Evidence, evidence_of
+from heatcheck.report.numbers import count
 from heatcheck.report.page import StudyPage, heading, signature, subtitle
 from heatcheck.runs.store import read_run
 
+MOST_FAILED = 3  # cases that are named at once
 TEMPLATES = jinja2.Environment(
     loader=jinja2.PackageLoader("heatcheck.report"),
     autoescape=True,
@@ -23,14 +27,33 @@ TEMPLATES = jinja2.Environment(
 )
 
 
-def write_report(run_dir: Path, page_of: Callable[[Evidence], StudyPage]) -> Path:
-    """Write the report of a run folder and return its path."""
+@dataclass(frozen=True, slots=True)
+class Brief:
+    """What a report says first, and what failed."""
+
+    title: str
+    status: str
+    answer: tuple[str, ...] = ()  # a line for each question and what to do; the verdict where a page has no such answer
+    best: tuple[str, ...] = ()  # the methods that come first, with their intervals
+    failed: tuple[str, ...] = ()  # a line for each of the first cases, and how many more there are
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenReport:
+    """The file of a report, and what it says first."""
+
+    path: Path
+    brief: Brief
+
+
+def write_report(run_dir: Path, page_of: Callable[[Evidence], StudyPage]) -> WrittenReport:
+    """Write the report of a run folder; its path and what it says first."""
     evidence = evidence_of(read_run(run_dir))
     page = page_of(evidence)
     target = Path(run_dir) / "report.html"
     with replaced(target) as temporary:
         temporary.write_text(render(evidence, page), encoding="utf-8")
-    return target
+    return WrittenReport(target, brief_of(evidence, page))
 
 
 def render(evidence: Evidence, page: StudyPage) -> str:
@@ -52,6 +75,17 @@ def render(evidence: Evidence, page: StudyPage) -> str:
     )
 
 
+def brief_of(evidence: Evidence, page: StudyPage) -> Brief:
+    """The page in a few lines."""
+    return Brief(
+        title=heading(evidence, page, "Heat map report"),
+        status=_status(evidence),
+        answer=tuple(_answer(page)),
+        best=page.best,
+        failed=tuple(_failed(evidence)),
+    )
+
+
 @functools.cache  # a new environment would compile every template anew, which takes as long as half a page
 def _templates(package: str) -> jinja2.Environment:
     """The templates that all studies share, and those of the study's package."""
@@ -64,3 +98,27 @@ def _templates(package: str) -> jinja2.Environment:
 
 def _asset(name: str) -> str:
     return TEMPLATES.get_template(name).render()
+
+
+def _answer(page: StudyPage) -> Iterator[str]:
+    if page.answer is None:
+        yield from filter(None, (page.verdict.first, page.verdict.second, page.verdict.third))
+        return
+    for status in page.answer.statuses:
+        yield f"{status.light.sign} {status.question} {status.word}. {status.sentence}".strip()
+    yield from page.answer.recommendation
+
+
+def _status(evidence: Evidence) -> str:
+    n_cases, n_failed = evidence.manifest.n_cases, evidence.manifest.n_failed
+    if not evidence.finished:
+        return "Not finished: the report shows what is there so far."
+    return f"Finished: {count(n_cases or 0, 'case')}, {f'{n_failed:,}' if n_failed else 'none'} failed."
+
+
+def _failed(evidence: Evidence) -> Iterator[str]:
+    failed = failed_cases(evidence.run)
+    for row in failed.head(MOST_FAILED).itertuples():
+        yield f"{row.case}: {row.reason}"
+    if len(failed) > MOST_FAILED:
+        yield f"and {len(failed) - MOST_FAILED:,} more; the report lists them"

@@ -44,6 +44,7 @@ class StudyPage:
     answer: FirstScreen | None = None
     templates: str = ""  # the package whose folder `templates` has the study's own
     models: tuple[str, ...] = ()  # labels of those the page is about, where the run has others too
+    best: tuple[str, ...] = ()  # lines with the methods that come first and their intervals, for a terminal
     size: str = ""  # what the numbers rest on, where the count of all cases would mislead
 
 

@@ -8,13 +8,16 @@ from dataclasses import dataclass
 from heatcheck.core.glossary import meaning
 from heatcheck.core.records import Estimate
 from heatcheck.judging.judgement import Answer, judgement_of
-from heatcheck.report.numbers import count
+from heatcheck.report.numbers import Unit, count, interval, number
 
 LEVEL = 0.05
+MOST_METHODS = 3  # of a line
 FEW_PATIENTS = 30
 CLEARLY = f"\u201cClearly\u201d is {meaning('clearly')[0].lower()}{meaning('clearly')[1:]}"
 NOT_SHOWN = f"\u201cNot shown\u201d is {meaning('not shown')[0].lower()}{meaning('not shown')[1:]}"
 _WORDS = {Answer.YES: "yes", Answer.NO: "no", Answer.OPEN: "not shown"}
+
+Scored = tuple[str, Estimate | None]  # a method's label with its score
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,3 +64,23 @@ def smallest_visible(rows: Iterable[Estimate]) -> float:
         if math.isfinite(row.low) and not math.isnan(row.value)
     ]
     return statistics.median(reaches) if reaches else math.nan
+
+
+def highest_first(rows: Iterable[Scored]) -> list[Scored]:
+    """The rows from the highest score on; those without one come last."""
+    return sorted(rows, key=lambda each: -each[1].value if each[1] and not math.isnan(each[1].value) else math.inf)
+
+
+def first_methods(opening: str, rows: Iterable[Scored], unit: Unit) -> tuple[str, ...]:
+    """A line with the first methods of the rows, each with its score and interval; none where no score is defined."""
+    scored = [(label, row) for label, row in rows if row is not None and not math.isnan(row.value)]
+    if not scored:
+        return ()
+    named = [_with_interval(label, row, unit) for label, row in scored[:MOST_METHODS]]
+    more = [f"and {len(scored) - MOST_METHODS} more"] if len(scored) > MOST_METHODS else []
+    return (f"{opening}: {', '.join(named + more)}.",)
+
+
+def _with_interval(label: str, row: Estimate, unit: Unit) -> str:
+    between = interval(row.low, row.high, unit)
+    return f"{label} {number(row.value, unit)} ({between or 'no interval'})"

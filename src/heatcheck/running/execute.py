@@ -9,10 +9,11 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from heatcheck.report.build import Brief
 from heatcheck.running.cost import say_cost
 from heatcheck.running.determinism import use_threads
 from heatcheck.running.progress import Watcher
-from heatcheck.running.reporting import build_report
+from heatcheck.running.reporting import written_report
 from heatcheck.running.study import Plan, Stage
 from heatcheck.runs.engine import run_shards
 from heatcheck.runs.manifest import Manifest, parse_manifest
@@ -23,11 +24,12 @@ _PACKAGES = ("heatcheck", "torch", "monai", "numpy", "scipy", "opencv-python-hea
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The report of a run, and how many of its cases failed."""
+    """The report of a run with what it says first, and how many of its cases failed."""
 
     report: Path
     n_cases: int
     n_failed: int
+    brief: Brief
 
 
 def execute(plan: Plan, circumstances: Mapping[str, Any], out: Path, watcher: Watcher) -> Outcome:
@@ -53,7 +55,8 @@ def execute(plan: Plan, circumstances: Mapping[str, Any], out: Path, watcher: Wa
                 _run_stage(stage, folder.within(stage.name), watcher)
             _conclude(plan, folder, watcher)
             manifest = _manifest(folder)
-    return Outcome(build_report(out), manifest.n_cases or 0, manifest.n_failed or 0)
+    written = written_report(out)
+    return Outcome(written.path, manifest.n_cases or 0, manifest.n_failed or 0, written.brief)
 
 
 def _manifest(folder: RunFolder) -> Manifest:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from heatcheck.report.build import write_report
+from heatcheck.report.build import WrittenReport, write_report
 from heatcheck.report.contents import write_contents
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.page import StudyPage
@@ -12,6 +12,11 @@ from heatcheck.running.registry import study_of
 
 def build_report(run_dir: Path) -> Path:
     """Write the report of the run in this folder, and return its path."""
+    return written_report(run_dir).path
+
+
+def written_report(run_dir: Path) -> WrittenReport:
+    """Write the report of the run in this folder; its path and what it says first."""
     return write_report(run_dir, page_of)
 
 

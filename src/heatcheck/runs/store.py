@@ -4,7 +4,6 @@ run.json · parts/ · scores, estimates, predictions, cases, timings, shapes, re
 report.html
 """
 
-import fcntl
 import json
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -12,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, Unpack
 
 import numpy as np
 import pandas as pd
@@ -25,9 +24,12 @@ from safetensors.numpy import save
 from heatcheck.core.atomic_files import replaced
 from heatcheck.core.errors import RunFolderError
 from heatcheck.core.paths import without_paths
-from heatcheck.core.records import Estimate, Map, ShardTables
+from heatcheck.core.records import ALL_FINDINGS, Estimate, Map, ShardTables
 from heatcheck.core.registry import suggest
+from heatcheck.core.vocabulary import Condition
+from heatcheck.runs.lock import locked
 from heatcheck.runs.manifest import AnyManifest, Manifest, parse_manifest
+from heatcheck.runs.summary import facts_in_words, html_of, method_table, text_of
 from heatcheck.runs.tables import TABLES, join_tables, schema_of, write_table
 
 SCHEMA_VERSION = 5
@@ -94,6 +96,28 @@ class Run:
     def shapes(self) -> pd.DataFrame:
         """The geometry of every annotated finding."""
         return self._table("shapes")
+
+    def table(
+        self, metric: str, finding: str = ALL_FINDINGS, *, model: str = "", **facts: Unpack[Condition]
+    ) -> pd.DataFrame:
+        """The mean score of each method, floor and reader by one metric, with its interval: one row each.
+
+        Args:
+            metric: such as "hit" or "iou".
+            finding: one finding instead of the mean over all.
+            model: another model than the first one.
+            facts: the condition, such as preset="chexlocalize" or fold="all"; without any, the usual one.
+        """
+        return method_table(self.estimates, self.manifest_as(Manifest), (metric, finding, model), facts)
+
+    def __repr__(self) -> str:
+        return text_of(self._facts())
+
+    def _repr_html_(self) -> str:
+        return html_of(self._facts())
+
+    def _facts(self) -> dict[str, str]:
+        return facts_in_words(self.path, self.manifest_as(Manifest))
 
     def _table(self, name: str) -> pd.DataFrame:
         return self.shown(_read_table(self.path, name))
@@ -323,31 +347,3 @@ def require_usable(path: Path) -> None:
     parent = next(p for p in (path, *path.absolute().parents) if p.exists())
     if not parent.is_dir() or not os.access(parent, os.W_OK):
         raise RunFolderError(f"{path} cannot be written; choose another --out")
-
-
-_held: set[TextIO] = set()  # the lock files of this process
-
-
-@contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Lock the folder against other writers while the block runs."""
-    with (path / ".lock").open("w") as handle:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise RunFolderError(f"another process is writing {path}; wait for it, or choose another --out") from error
-        _held.add(handle)
-        try:
-            yield
-        finally:
-            _held.discard(handle)
-
-
-def _let_go() -> None:
-    """Close what a forked process inherited: a worker that outlives its killed parent must not keep the lock."""
-    for handle in _held:
-        handle.close()
-    _held.clear()
-
-
-os.register_at_fork(after_in_child=_let_go)

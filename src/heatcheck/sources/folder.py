@@ -26,10 +26,9 @@ from heatcheck.sources.files.annotations import (
     read_annotations,
     read_points,
 )
-from heatcheck.sources.files.image_folder import ImageFolder
+from heatcheck.sources.files.image_folder import ImageFolder, no_images
 from heatcheck.sources.files.label_rows import Contradictions, LabelTable, agreeing, read_label_rows
 from heatcheck.sources.files.reading import (
-    IMAGE_SUFFIXES,
     Colour,
     image_affine,
     image_shape,
@@ -113,7 +112,7 @@ class FolderSource:
         _require(Path.is_file, "no such file", settings.labels, settings.points)
         _require(Path.exists, "no such folder or file", settings.truth, *settings.readers.values())
         if not self._images.endings:
-            raise InputError(f"{settings.images} holds no images ({', '.join(IMAGE_SUFFIXES)})")
+            raise InputError(no_images(settings.images))
         if len(set(self.findings)) < len(self.findings):
             raise InputError(f"two columns or folders are the same finding ({', '.join(self.findings)}); keep one")
         if not self.findings:

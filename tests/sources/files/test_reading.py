@@ -152,6 +152,14 @@ def test_text_that_pretends_to_be_a_picture_is_refused(tmp_path):
     assert "is not a plain .npy array" in refusal(array)
 
 
+def test_a_format_that_is_not_read_is_named(tmp_path):
+    for name, words in (("a.nrrd", "the format .nrrd"), ("IM0001", "an unknown format without an ending")):
+        (tmp_path / name).write_text("NRRD0004")
+        assert refusal(tmp_path / name).endswith(
+            f"has {words}, which is not read; convert it to PNG, JPEG, TIFF, BMP, .npy, DICOM or NIfTI"
+        )
+
+
 @pytest.mark.parametrize("kind", ["png", "jpeg", "tiff", "bmp"])
 def test_truncated_picture_is_refused(tmp_path, kind):
     path = tmp_path / f"a.{kind}"

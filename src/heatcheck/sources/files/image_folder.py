@@ -1,13 +1,23 @@
 """Lists the images below a folder in one walk, without opening them."""
 
 import os
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
 from heatcheck.core.errors import InputError
-from heatcheck.sources.files.reading import IMAGE_SUFFIXES, is_image, without_ending
+from heatcheck.sources.files.reading import FORMATS, IMAGE_SUFFIXES, is_image, without_ending
+
+
+def no_images(folder: Path) -> str:
+    """One sentence that says which other files the folder has, most first."""
+    names = (Path(name) for _, _, files in os.walk(folder) for name in files if not name.startswith("."))
+    endings = Counter(name.suffix.lower() or "without an ending" for name in names)
+    has = ", ".join(f"{n} {ending}" for ending, n in endings.most_common(3))
+    found = f" (it has files of other formats: {has})" if has else " (it is empty)"
+    return f"{folder} holds no images that can be read{found}; give a folder of {FORMATS}"
 
 
 @dataclass(frozen=True)

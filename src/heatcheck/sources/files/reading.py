@@ -21,6 +21,7 @@ PICTURE_SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".npy")
 DICOM_SUFFIXES = (".dcm", ".dicom")
 IMAGE_SUFFIXES = (*PICTURE_SUFFIXES, *DICOM_SUFFIXES, *NIFTI_SUFFIXES)
 _ONE_DOT = {ending for ending in IMAGE_SUFFIXES if ending.count(".") == 1}
+FORMATS = "PNG, JPEG, TIFF, BMP, .npy, DICOM or NIfTI"  # in words, for errors
 Colour = Literal["grey", "rgb"]
 Range = tuple[float, float]
 Stored = Num[np.ndarray, "channel *space"]  # values as in the file
@@ -181,11 +182,19 @@ def _opened(path: Path, name: str) -> Iterator[Pictures.Image]:
                 _require_sane_size(picture)
                 yield picture
     except UnidentifiedImageError as error:
-        if path.suffix.lower() == ".npz":
-            raise CaseError(f"{name} is an archive of arrays; save the one that is the image as .npy") from error
-        raise CaseError(f"{name} is not an image despite its ending; export it again") from error
+        raise CaseError(_not_read(path, name)) from error
     except Exception as error:  # decoders raise anything on damaged bytes
         raise CaseError(f"{name} cannot be read ({_reason(error, path, name)}); copy or export it again") from error
+
+
+def _not_read(path: Path, name: str) -> str:
+    """Why a file is no image: its format is not read at all, or its content is not what its ending says."""
+    if path.name.lower().endswith(IMAGE_SUFFIXES):
+        return f"{name} is not an image despite its ending; export it again"
+    if path.suffix.lower() == ".npz":
+        return f"{name} is an archive of arrays; save the one that is the image as .npy"
+    format_ = f"the format {path.suffix}" if path.suffix else "an unknown format without an ending"
+    return f"{name} has {format_}, which is not read; convert it to {FORMATS}"
 
 
 def _require_sane_size(picture: Pictures.Image) -> None:

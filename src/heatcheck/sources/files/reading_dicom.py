@@ -26,6 +26,7 @@ Grey = Float[np.ndarray, "row column"]
 SKEW = 0.01  # tolerance for |row direction × column direction| = 1
 _MAGIC = 128  # offset of the letters DICM
 _FIRST_GROUPS = (b"\x02\x00", b"\x08\x00", b"\x00\x08")  # of a file without preamble, in either byte order
+_PIXELS = ("PixelData", "FloatPixelData", "DoubleFloatPixelData")
 _LUMINANCE = (0.299, 0.587, 0.114)  # as in Pillow, so that a DICOM image and its PNG have the same grey values
 
 
@@ -47,6 +48,8 @@ def read_dicom(path: Path, name: str, colour: str, value_range: Range | None) ->
     """
     dataset = _opened(path, name, pixels=True)
     _require_one_image(dataset, name)
+    if not any(tag in dataset for tag in _PIXELS):
+        raise CaseError(f"{name} is a DICOM file without pixels, only a header; export it with its image")
     with _errors_explained(name, f"its pixels, {_syntax(dataset)}, cannot be read"):
         stored = decoded(dataset, path)
         if dataset.get("SamplesPerPixel", 1) > 1:
@@ -129,7 +132,7 @@ def _syntax(dataset: Dataset) -> str:
 
 def _require_one_image(dataset: Dataset, name: str) -> None:
     if "Rows" not in dataset or "Columns" not in dataset:
-        raise CaseError(f"{name} holds no image (it may be a report or an index); leave it out")
+        raise CaseError(f"{name} is a DICOM file that holds no image (it may be a report or an index); leave it out")
     with _errors_explained(name, "its header has wrong values"):
         rows, columns = int(dataset.Rows), int(dataset.Columns)
         frames = int(dataset.get("NumberOfFrames") or 1)

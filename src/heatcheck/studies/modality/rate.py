@@ -7,7 +7,8 @@ from heatcheck.core.errors import InputError
 from heatcheck.core.records import Estimate
 from heatcheck.running.reporting import build_report
 from heatcheck.runs.gallery import items_of, read_entry
-from heatcheck.runs.store import RunFolder, locked, read_run
+from heatcheck.runs.lock import locked
+from heatcheck.runs.store import RunFolder, read_run
 from heatcheck.studies.modality.estimates import known_cases, rated_cases
 from heatcheck.studies.modality.ratings import rating_rows, read_ratings, write_sheet
 from heatcheck.studies.modality.settings import ModalitySettings

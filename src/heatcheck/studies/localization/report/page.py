@@ -33,7 +33,7 @@ from heatcheck.studies.localization.report.sections.presets import presets
 from heatcheck.studies.localization.report.sections.subgroups import subgroups
 from heatcheck.studies.localization.report.sections.thresholds import thresholds
 from heatcheck.studies.localization.report.sections.wrong_answers import wrong_answers
-from heatcheck.studies.localization.report.standing import NAMES, Standing, standing_on
+from heatcheck.studies.localization.report.standing import NAMES, Standing, best, standing_on
 from heatcheck.studies.localization.report.verdict import verdict
 from heatcheck.studies.localization.vocabulary import TESTED
 
@@ -76,6 +76,7 @@ def localization_page(evidence: Evidence) -> StudyPage:
         speaks_of=speaks_of(evidence),
         sections=tuple(section for section in sections if section),
         downloads=files,
+        best=best(evidence),
     )
 
 
@@ -85,7 +86,7 @@ def _overview(evidence: Evidence) -> Section:
     terms = [(evidence.metrics[m].label, evidence.metrics[m].summary) for m in TESTED if m in evidence.metrics]
     terms += [("Interval", glossary.INTERVAL), ("Floor", glossary.FLOOR)]
     terms += [(evidence.readers.label, glossary.READERS)] if evidence.has_readers else []
-    best = [_may_be_best(standing) for metric in TESTED if (standing := standing_on(evidence, metric))]
+    candidates = [_may_be_best(standing) for metric in TESTED if (standing := standing_on(evidence, metric))]
     floor = legend.floor_tick("floor, a picture made without the model")
     readers = (legend.readers(evidence.readers.label.lower()),) if evidence.has_readers else ()
     keys = (legend.METHOD, *readers, *((floor,) if evidence.floors else ()))
@@ -95,7 +96,7 @@ def _overview(evidence: Evidence) -> Section:
                 "Each row is the mean over all findings, with equal weight for every finding. Further right is better."
             ),
             Figures(panels, keys, "pair"),
-            *(block for sentence in best for block in prose(sentence)),
+            *(block for sentence in candidates for block in prose(sentence)),
         )
         if panels
         else prose("There are no scores to show yet.")

@@ -7,7 +7,8 @@ from heatcheck.core.records import ALL_FINDINGS, COMMON_FINDINGS, HUMAN, Estimat
 from heatcheck.core.vocabulary import DIFFERENCE, MEAN
 from heatcheck.judging.best import best_set
 from heatcheck.report.evidence import Entrant, Evidence
-from heatcheck.studies.localization.vocabulary import METHOD_PAIR
+from heatcheck.report.verdict import first_methods
+from heatcheck.studies.localization.vocabulary import METHOD_PAIR, TESTED
 
 NAMES = {"iou": "overlap", "hit": "hit rate"}  # of the two metrics of the verdict, within a sentence
 
@@ -53,6 +54,20 @@ def standing_on(evidence: Evidence, metric: str) -> Standing | None:
         is_tested=any(not math.isnan(row.low) for row in pairs.values()),
         findings=finding,
     )
+
+
+def best(evidence: Evidence) -> tuple[str, ...]:
+    """For each metric of the verdict the methods that may be the best, with their intervals."""
+    standings = [standing for metric in TESTED if (standing := standing_on(evidence, metric))]
+    return tuple(line for standing in standings for line in _best_by(evidence, standing))
+
+
+def _best_by(evidence: Evidence, standing: Standing) -> tuple[str, ...]:
+    word = "Best" if standing.is_clear else "May have the best" if standing.is_tested else "Highest"
+    entrants = (standing.leader,) if standing.is_clear else standing.may_be_best
+    rows = [(each.label, evidence.find(MEAN, standing.metric, standing.findings, each.name)) for each in entrants]
+    unit = evidence.metrics[standing.metric].unit
+    return first_methods(f"{word} {NAMES[standing.metric]}", rows, unit.rounded(unit.decimals - 1))
 
 
 def distance_from_readers(evidence: Evidence, standing: Standing) -> Estimate | None:

@@ -7,6 +7,8 @@ from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.core.vocabulary import DIFFERENCE, MEAN
 from heatcheck.judging.judgement import Answer, Judgement, both, judgement_of
 from heatcheck.report.evidence import Entrant, Evidence
+from heatcheck.report.numbers import SCORE
+from heatcheck.report.verdict import first_methods, highest_first
 from heatcheck.studies.modality.report.facts import estimate, is_defined, manifest
 from heatcheck.studies.modality.vocabulary import AGREEMENT, EVERY_FOLD, FLOORS, FOLLOWING, MODEL_FREE
 
@@ -89,6 +91,12 @@ def claims_of(evidence: Evidence, entrant: Entrant) -> MethodClaims:
         tuple(row for floor in FLOORS if (row := from_floor(evidence, entrant, floor))),
         tuple(row for floor in MODEL_FREE if (row := order_from_floor(evidence, entrant, floor))),
     )
+
+
+def highest(evidence: Evidence) -> tuple[str, ...]:
+    """The methods with the highest MSFI, with their intervals."""
+    rows = [(claims.entrant.label, claims.msfi) for claims in every_claim(evidence)]
+    return first_methods("Highest share of heat in the lesion (MSFI)", highest_first(rows), SCORE.rounded(2))
 
 
 def from_floor(evidence: Evidence, entrant: Entrant, floor: str) -> Estimate | None:

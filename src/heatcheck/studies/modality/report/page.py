@@ -11,6 +11,7 @@ from heatcheck.report.downloads import room_for_pictures
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.page import Section, StudyPage
 from heatcheck.studies.modality.report.caveats import caveats
+from heatcheck.studies.modality.report.claims import highest
 from heatcheck.studies.modality.report.facts import manifest, prepared
 from heatcheck.studies.modality.report.gallery import ModalityCard, modality_gallery
 from heatcheck.studies.modality.report.sections import cost as modality_cost
@@ -72,6 +73,7 @@ def modality_page(evidence: Evidence) -> StudyPage:
         speaks_of="",
         sections=tuple(section for section in sections if section),
         downloads=files,
+        best=highest(evidence),
     )
 
 

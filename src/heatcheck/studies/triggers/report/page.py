@@ -25,7 +25,7 @@ from heatcheck.studies.triggers.report.sections.overview import overview
 from heatcheck.studies.triggers.report.sections.sensitivity import sensitivity
 from heatcheck.studies.triggers.report.sections.uncovered import uncovered
 from heatcheck.studies.triggers.report.tables import EVERY, by_trigger, dynamic_table
-from heatcheck.studies.triggers.report.verdict import verdict
+from heatcheck.studies.triggers.report.verdict import highest, verdict
 from heatcheck.studies.triggers.vocabulary import ARTEFACT, CRITERION_METRICS
 
 MORE = ("trigger_mask_iou", "recovered_by_baseline")
@@ -63,6 +63,7 @@ def triggers_page(evidence: Evidence) -> StudyPage:
         speaks_of="",
         sections=tuple(section for section in sections if section),
         downloads=files,
+        best=highest(evidence),
     )
 
 

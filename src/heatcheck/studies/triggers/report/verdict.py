@@ -9,7 +9,7 @@ from heatcheck.core.vocabulary import DIFFERENCE, MEAN
 from heatcheck.judging.judgement import Judgement, both, judgement_of
 from heatcheck.report.evidence import Entrant, Evidence
 from heatcheck.report.numbers import SCORE, SHARE, Unit, count, few, listed, number
-from heatcheck.report.verdict import Verdict, would_decide
+from heatcheck.report.verdict import Verdict, first_methods, highest_first, would_decide
 from heatcheck.studies.triggers.report.facts import (
     graded_triggers,
     grading,
@@ -95,6 +95,12 @@ def judgements(evidence: Evidence) -> list[TriggerJudgement]:
         return order.index(judgement.outcome), math.inf if math.isnan(value) else -value
 
     return sorted((judge(evidence, method) for method in evidence.methods), key=key)
+
+
+def highest(evidence: Evidence) -> tuple[str, ...]:
+    """The methods with the highest overlap, with their intervals."""
+    rows = [(judgement.entrant.label, judgement.overlap) for judgement in judgements(evidence)]
+    return first_methods("Highest overlap with the trigger (IoU)", highest_first(rows), SCORE.rounded(2))
 
 
 def verdict(evidence: Evidence) -> Verdict:

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from markupsafe import Markup
 
 from heatcheck.core.vocabulary import PLAIN
+from heatcheck.report import case_scores
 from heatcheck.report.blocks.block import (
     Block,
     Code,
@@ -249,7 +250,8 @@ def downloads(evidence: Evidence, undefined: pd.DataFrame) -> tuple[Download, ..
         ("failed_cases.csv", "cases that failed, with stage and reason", failed_cases(run)),
         ("seconds_per_map.csv", "how long each method took", seconds_per_map(run)),
     )
-    return tuple(download(name, about, table) for name, about, table in tables if len(table))
+    by_case = case_scores.download(run)
+    return (*(download(*each) for each in tables if len(each[2])), *([by_case] if by_case else []))
 
 
 def _rows(table: pd.DataFrame) -> list[dict[str, object]]:

@@ -10,6 +10,7 @@ import jinja2
 from markupsafe import Markup
 
 from heatcheck.core.atomic_files import replaced
+from heatcheck.report.downloads import write_beside
 from heatcheck.report.evidence import Evidence, evidence_of
 from heatcheck.report.page import StudyPage, heading, signature, subtitle
 from heatcheck.runs.store import read_run
@@ -22,11 +23,14 @@ TEMPLATES = jinja2.Environment(
     lstrip_blocks=True,
 )
 
+_SCRIPTS = ("gallery.js", "cases.js", "page.js")  # the page comes last: it opens what its address names
+
 
 def write_report(run_dir: Path, page_of: Callable[[Evidence], StudyPage]) -> Path:
     """Write the report of a run folder and return its path."""
     evidence = evidence_of(read_run(run_dir))
     page = page_of(evidence)
+    write_beside(page.downloads, Path(run_dir))
     target = Path(run_dir) / "report.html"
     with replaced(target) as temporary:
         temporary.write_text(render(evidence, page), encoding="utf-8")
@@ -35,7 +39,7 @@ def write_report(run_dir: Path, page_of: Callable[[Evidence], StudyPage]) -> Pat
 
 def render(evidence: Evidence, page: StudyPage) -> str:
     """The whole page as text; the same run gives the same text."""
-    script = _asset("page.js") + _asset("gallery.js")
+    script = "".join(map(_asset, _SCRIPTS))
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return (
         _templates(page.templates)

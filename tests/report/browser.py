@@ -20,6 +20,6 @@ def shown(text, script, folder, query=""):
         )
     )
     flags = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
-             f"--user-data-dir={folder / 'profile'}", "--virtual-time-budget=4000", "--dump-dom"]  # fmt: skip
+             f"--user-data-dir={folder / 'profile'}", "--virtual-time-budget=8000", "--dump-dom"]  # fmt: skip
     command = ["chromium", *flags, f"{page.as_uri()}{query}"]
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout

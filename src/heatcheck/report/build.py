@@ -23,7 +23,7 @@ TEMPLATES = jinja2.Environment(
     lstrip_blocks=True,
 )
 
-_SCRIPTS = ("gallery.js", "cases.js", "page.js")  # the page comes last: it opens what its address names
+_SCRIPTS = ("gallery.js", "cases.js", "saving.js", "page.js")  # the page comes last: it opens what its address names
 
 
 def write_report(run_dir: Path, page_of: Callable[[Evidence], StudyPage]) -> Path:

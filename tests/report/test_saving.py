@@ -63,7 +63,7 @@ def page(tmp_path):
         Listing("Plain", (ListColumn("Case"), ListColumn("n", numeric=True)), (("a, b", "1,200"),)),
         Figures((Panel("How long?", plot),), (legend.METHOD,)),
         FilmStrip("one", "One case", "", (10, 20), DOT, (film, film)),
-        Code("@misc{a}", "references.bib"),
+        Code("@misc{a}", "code.txt"),
     )
     with RunFolder.locked(tmp_path / "run", {}, {"study": "localization"}):
         pass
@@ -109,4 +109,4 @@ def test_every_table_and_figure_can_be_saved(saved):
     assert sum(each.tag.endswith("}use") for each in strip.iter()) == 2
     assert "hits it" in saved["all-one-case.svg"]
     assert int(saved["all-one-case.png"].split()[0]) == 2 * int(strip.get("width"))
-    assert saved["references.bib"] == "@misc{a}"
+    assert saved["code.txt"] == "@misc{a}"

@@ -25,7 +25,7 @@ from heatcheck.report.blocks.block import (
     prose,
 )
 from heatcheck.report.downloads import Download, download
-from heatcheck.report.evidence import READERS, Evidence
+from heatcheck.report.evidence import READERS, Entrant, Evidence
 from heatcheck.report.numbers import MISSING, SECONDS, count, listed, number
 from heatcheck.report.page import Section, record_of
 from heatcheck.runs.manifest import Manifest
@@ -221,13 +221,14 @@ def record(evidence: Evidence) -> Section:
 
 
 def _entrants(evidence: Evidence) -> Listing | None:
-    """Every method and floor with what it does and the time that one of its maps takes."""
+    """Every method and floor with what it does, its settings and the time that one of its maps takes."""
     speed = {str(row["method"]): float(str(row["seconds_per_map"])) for row in _rows(seconds_per_map(evidence.run))}
     rows = tuple(
         (
             each.label,
             ListCell(each.kind, aside=each.family if each.family != each.kind else ""),
-            f"{each.summary} {each.note}".strip(),
+            f"{'; '.join(filter(None, (each.summary, each.note)))}.",
+            ListCell(_settings(each), aside=f"changed: {listed(each.changed)}" if each.changed else ""),
             number(speed[each.name], SECONDS) if each.name in speed else MISSING,
         )
         for each in (*evidence.methods, *evidence.floors)
@@ -236,9 +237,17 @@ def _entrants(evidence: Evidence) -> Listing | None:
         ListColumn("Name"),
         ListColumn("Kind"),
         ListColumn("What it does", wide=True),
+        ListColumn("Settings", wide=True),
         ListColumn("Time per map", numeric=True),
     )
     return Listing("Methods and floors", columns, rows) if rows else None
+
+
+def _settings(entrant: Entrant) -> str:
+    """Every setting in force; of a run that recorded none, whether they are the usual ones."""
+    if entrant.settings is None:
+        return "the others as usual" if entrant.changed else "not recorded"
+    return ", ".join(entrant.settings) or "has none"
 
 
 def downloads(evidence: Evidence, undefined: pd.DataFrame) -> tuple[Download, ...]:

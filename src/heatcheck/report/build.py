@@ -4,12 +4,14 @@ import base64
 import functools
 import hashlib
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import jinja2
 from markupsafe import Markup
 
 from heatcheck.core.atomic_files import replaced
+from heatcheck.report.citing.section import section as citing
 from heatcheck.report.downloads import write_beside
 from heatcheck.report.evidence import Evidence, evidence_of
 from heatcheck.report.page import StudyPage, heading, signature, subtitle
@@ -38,7 +40,8 @@ def write_report(run_dir: Path, page_of: Callable[[Evidence], StudyPage]) -> Pat
 
 
 def render(evidence: Evidence, page: StudyPage) -> str:
-    """The whole page as text; the same run gives the same text."""
+    """The whole page as text; the same run gives the same text. Its last section says how to cite the run."""
+    page = replace(page, sections=(*page.sections, citing(evidence)))
     script = "".join(map(_asset, _SCRIPTS))
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return (

@@ -19,7 +19,19 @@ def shown(text, script, folder, query=""):
             "</body>", f"<script>{script}</script></body>"
         )
     )
+    return _browsed(folder, "--dump-dom", f"{page.as_uri()}{query}")
+
+
+def printed(text, folder):
+    """The page on paper, as the bytes of a PDF."""
+    page, target = folder / "printed.html", folder / "printed.pdf"
+    page.write_text(text)
+    _browsed(folder, f"--print-to-pdf={target}", page.as_uri())
+    return target.read_bytes()
+
+
+def _browsed(folder, *words):
     flags = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
-             f"--user-data-dir={folder / 'profile'}", "--virtual-time-budget=8000", "--dump-dom"]  # fmt: skip
-    command = ["chromium", *flags, f"{page.as_uri()}{query}"]
-    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+             f"--user-data-dir={folder / 'profile'}", "--virtual-time-budget=8000"]  # fmt: skip
+    command = ["chromium", *flags, *words]
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout

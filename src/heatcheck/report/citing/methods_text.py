@@ -39,11 +39,15 @@ def model(evidence: Evidence) -> tuple[str, ...]:
 
 def maps(evidence: Evidence) -> tuple[str, ...]:
     """The methods with the settings in force, and the floors."""
-    methods = f"Heat maps were made with {listed([_with_settings(each) for each in evidence.methods])}."
-    floors = (
-        f"They were compared with maps made without the model: {listed([_with_settings(f) for f in evidence.floors])}."
+    known = {entry.name for entry in evidence.manifest.methods}
+    methods, floors = (
+        [_with_settings(each) for each in entrants if each.name in known]
+        for entrants in (evidence.methods, evidence.floors)
     )
-    return methods if evidence.methods else "", floors if evidence.floors else ""
+    return (
+        f"Heat maps were made with {listed(methods)}." if methods else "",
+        f"They were compared with maps made without the model: {listed(floors)}." if floors else "",
+    )
 
 
 def scores(evidence: Evidence) -> tuple[str, ...]:
@@ -87,8 +91,8 @@ def made(evidence: Evidence) -> tuple[str, ...]:
     protocol = f", after the protocol of {manifest.paper}" if manifest.paper else ""
     seed = f" The seed of the run was {manifest.seed}." if manifest.seed is not None else ""
     version = manifest.versions.get("heatcheck", "")
-    with_others = f" with {listed(versions)}" if versions else ""
-    return (f"The analysis was carried out with heatcheck {version}{study}{protocol}{with_others}.{seed}",)
+    others = f" ({', '.join(versions)})" if versions else ""
+    return (f"The analysis was carried out with heatcheck {version}{others}{study}{protocol}.{seed}",)
 
 
 def _sizes(evidence: Evidence) -> str:

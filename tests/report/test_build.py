@@ -150,7 +150,7 @@ def test_unfinished_run_shows_what_is_there_so_far(made_run):
     assert "There is no verdict yet" in text
     assert "2 of 202 cases failed" in text
     assert "4 of 20 scores are undefined" in text
-    assert {"undefined.csv", "failed_cases.csv", "seconds_per_map.csv"} == set(saved_tables(text))
+    assert {"undefined.csv", "failed_cases.csv", "seconds_per_map.csv", "cases.csv"} == set(saved_tables(text))
 
 
 @pytest.mark.parametrize("status", ["complete", "running"])

@@ -1,7 +1,14 @@
 """Classifier + images → MapBatch: one file per family; importing this folder fills the registry."""
 
 from heatcheck.methods import attention, cam, deep_lift, floors, gradient, lrp, perturbation, propagation, surrogates
-from heatcheck.methods.registry import METHODS, MethodFacts, build_method, changed_settings, shares_modalities
+from heatcheck.methods.registry import (
+    METHODS,
+    MethodFacts,
+    build_method,
+    changed_settings,
+    plain_settings,
+    shares_modalities,
+)
 
 __all__ = [
     "METHODS",
@@ -15,6 +22,7 @@ __all__ = [
     "gradient",
     "lrp",
     "perturbation",
+    "plain_settings",
     "propagation",
     "shares_modalities",
     "surrogates",

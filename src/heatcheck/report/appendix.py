@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from heatcheck.core.records import HUMAN
 from heatcheck.core.vocabulary import PLAIN
+from heatcheck.report import case_scores
 from heatcheck.report.blocks.block import (
     Block,
     Code,
@@ -25,7 +26,7 @@ from heatcheck.report.blocks.block import (
     prose,
 )
 from heatcheck.report.downloads import Download, download
-from heatcheck.report.evidence import Evidence
+from heatcheck.report.evidence import Entrant, Evidence
 from heatcheck.report.numbers import MISSING, SECONDS, count, listed, number
 from heatcheck.report.page import Section, record_of
 from heatcheck.runs.manifest import Manifest
@@ -224,13 +225,14 @@ def record(evidence: Evidence) -> Section:
 
 
 def _entrants(evidence: Evidence) -> Listing | None:
-    """Every method and floor with what it does and the time that one of its maps takes."""
+    """Every method and floor with what it does, its settings and the time that one of its maps takes."""
     speed = {str(row["method"]): float(str(row["seconds_per_map"])) for row in _rows(seconds_per_map(evidence.run))}
     rows = tuple(
         (
             each.label,
             ListCell(each.kind, aside=each.family if each.family != each.kind else ""),
-            f"{each.summary} {each.note}".strip(),
+            f"{'; '.join(filter(None, (each.summary, each.note)))}.",
+            ListCell(_settings(each), aside=f"changed: {listed(each.changed)}" if each.changed else ""),
             number(speed[each.name], SECONDS) if each.name in speed else MISSING,
         )
         for each in (*evidence.methods, *evidence.floors)
@@ -239,9 +241,17 @@ def _entrants(evidence: Evidence) -> Listing | None:
         ListColumn("Name"),
         ListColumn("Kind"),
         ListColumn("What it does", wide=True),
+        ListColumn("Settings", wide=True),
         ListColumn("Time per map", numeric=True),
     )
     return Listing("Methods and floors", columns, rows) if rows else None
+
+
+def _settings(entrant: Entrant) -> str:
+    """Every setting in force; of a run that recorded none, whether they are the usual ones."""
+    if entrant.settings is None:
+        return "the others as usual" if entrant.changed else "not recorded"
+    return ", ".join(entrant.settings) or "has none"
 
 
 def downloads(evidence: Evidence, undefined: pd.DataFrame) -> tuple[Download, ...]:
@@ -253,7 +263,8 @@ def downloads(evidence: Evidence, undefined: pd.DataFrame) -> tuple[Download, ..
         ("failed_cases.csv", "cases that failed, with stage and reason", failed_cases(run)),
         ("seconds_per_map.csv", "how long each method took", seconds_per_map(run)),
     )
-    return tuple(download(name, about, table) for name, about, table in tables if len(table))
+    by_case = case_scores.download(run)
+    return (*(download(*each) for each in tables if len(each[2])), *([by_case] if by_case else []))
 
 
 def _rows(table: pd.DataFrame) -> list[dict[str, object]]:

@@ -4,7 +4,7 @@ import base64
 import functools
 import hashlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import jinja2
@@ -12,6 +12,8 @@ from markupsafe import Markup
 
 from heatcheck.core.atomic_files import replaced
 from heatcheck.report.appendix import failed_cases
+from heatcheck.report.citing.section import section as citing
+from heatcheck.report.downloads import write_beside
 from heatcheck.report.evidence import Evidence, evidence_of
 from heatcheck.report.numbers import count
 from heatcheck.report.page import StudyPage, heading, signature, subtitle
@@ -25,6 +27,8 @@ TEMPLATES = jinja2.Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
+
+_SCRIPTS = ("gallery.js", "cases.js", "saving.js", "page.js")  # the page comes last: it opens what its address names
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +54,7 @@ def write_report(run_dir: Path, page_of: Callable[[Evidence], StudyPage]) -> Wri
     """Write the report of a run folder; its path and what it says first."""
     evidence = evidence_of(read_run(run_dir))
     page = page_of(evidence)
+    write_beside(page.downloads, Path(run_dir))
     target = Path(run_dir) / "report.html"
     with replaced(target) as temporary:
         temporary.write_text(render(evidence, page), encoding="utf-8")
@@ -57,8 +62,9 @@ def write_report(run_dir: Path, page_of: Callable[[Evidence], StudyPage]) -> Wri
 
 
 def render(evidence: Evidence, page: StudyPage) -> str:
-    """The whole page as text; the same run gives the same text."""
-    script = _asset("page.js") + _asset("gallery.js")
+    """The whole page as text; the same run gives the same text. Its last section says how to cite the run."""
+    page = replace(page, sections=(*page.sections, citing(evidence)))
+    script = "".join(map(_asset, _SCRIPTS))
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return (
         _templates(page.templates)

@@ -1,4 +1,4 @@
-"""The contents page of several runs in one folder: the verdict of each, with a link to its report."""
+"""The contents page of several runs in one folder: what each answers, with a link to its report."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -7,6 +7,7 @@ from pathlib import Path
 from heatcheck.core.atomic_files import replaced
 from heatcheck.report.build import TEMPLATES
 from heatcheck.report.evidence import Evidence, evidence_of
+from heatcheck.report.first_screen import FirstScreen
 from heatcheck.report.page import StudyPage, heading, subtitle
 from heatcheck.runs.store import read_run
 
@@ -20,7 +21,8 @@ class ContentsEntry:
     question: str
     title: str
     subtitle: str
-    verdict: str
+    answer: FirstScreen | None
+    verdict: str  # of a page that has no answer in short
     link: str
 
 
@@ -40,6 +42,7 @@ def _entry(folder: Path, name: str, page_of: Callable[[Evidence], StudyPage]) ->
         page.kicker,
         heading(evidence, page, name),
         subtitle(evidence, page),
+        page.answer,
         page.verdict.text,
         f"{name}/report.html",
     )

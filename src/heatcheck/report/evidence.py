@@ -1,9 +1,9 @@
 """A run, indexed for the report: its methods, findings and metrics by name, its estimates by key."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any, Unpack
+from typing import Unpack
 
 import pandas as pd
 
@@ -11,51 +11,9 @@ from heatcheck.core.records import ALL_FINDINGS, COMMON_FINDINGS, HUMAN, Estimat
 from heatcheck.core.vocabulary import AUROC, MEAN, PLAIN, Condition, Statistic, condition, facts_of
 from heatcheck.report.numbers import SCORE, UNITS, Unit
 from heatcheck.report.privacy import run_without_paths
-from heatcheck.runs.manifest import Manifest, MethodEntry, MetricEntry, ModelEntry, SettingEntry
+from heatcheck.report.settings import in_force, in_words, is_smaller
+from heatcheck.runs.manifest import Manifest, MethodEntry, MetricEntry, ModelEntry
 from heatcheck.runs.store import Run
-
-
-def in_words(changed: Sequence[SettingEntry]) -> tuple[str, ...]:
-    """Each changed setting with the usual value, such as "100 samples (usual: 500)"."""
-    return tuple(words for each in changed for words in _setting(each.name, each.value, each.usual))
-
-
-def is_smaller(changed: Sequence[SettingEntry]) -> bool:
-    """Whether some number is below the usual one, which saves time."""
-    return any(a < b for each in changed for _, a, b in _numbers("", each.value, each.usual))
-
-
-def _numbers(name: str, value: Any, usual: Any) -> list[tuple[str, float, float]]:  # noqa: ANN401 - any setting
-    if isinstance(value, Mapping) and isinstance(usual, Mapping):
-        return [pair for key in value if key in usual for pair in _numbers(key, value[key], usual[key])]
-    number = isinstance(value, int | float) and isinstance(usual, int | float) and not isinstance(value, bool)
-    return [(name, value, usual)] if number else []
-
-
-def _setting(name: str, value: Any, usual: Any) -> list[str]:  # noqa: ANN401 - any setting
-    plain = name.replace("_", " ")
-    if isinstance(value, Mapping) and isinstance(usual, Mapping) and value.get("kind") == usual.get("kind"):
-        inner = [
-            words
-            for key in value
-            if value[key] != usual.get(key)
-            for words in _setting(key, value[key], usual.get(key))
-        ]
-        return [f"{plain}: {words}" for words in inner]
-    if isinstance(value, int) and not isinstance(value, bool) and name.endswith("s"):  # a number of such things
-        return [f"{value:,} {plain} (usual: {_in_words(usual)})"]
-    return [f"{plain} {_in_words(value)} (usual: {_in_words(usual)})"]
-
-
-def _in_words(value: Any) -> str:  # noqa: ANN401 - any setting
-    if isinstance(value, Mapping):
-        return str(value.get("kind") or ", ".join(f"{key} {_in_words(inner)}" for key, inner in value.items()))
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if value is None:
-        return "automatic"
-    return f"{value:,}" if isinstance(value, int) else str(value) or "automatic"
-
 
 Key = tuple[Statistic, str, str, str, str]  # statistic, metric, finding, method, other_method
 _NOT_OURS = (MEAN, AUROC)  # statistics of the readers and the model, which no threshold or cutoff changes
@@ -73,6 +31,8 @@ class Entrant:
     summary: str = ""
     changed: tuple[str, ...] = ()  # settings that are not the usual ones, in words
     saves_time: bool = False  # some of them are smaller numbers
+    settings: tuple[str, ...] | None = None  # all that were in force, in words; None where the run does not say
+    paper: str = ""
 
 
 READERS = Entrant(HUMAN, "Human readers", "human")
@@ -230,7 +190,9 @@ def _entrants(manifest: Manifest, rows: list[Estimate]) -> list[Entrant]:
 
 def _entrant(entry: MethodEntry) -> Entrant:
     words = entry.family, entry.note, entry.summary
-    return Entrant(entry.name, entry.label, entry.kind, *words, in_words(entry.changed), is_smaller(entry.changed))
+    settings = None if entry.settings is None else in_force(entry.settings)
+    changed = in_words(entry.changed), is_smaller(entry.changed)
+    return Entrant(entry.name, entry.label, entry.kind, *words, *changed, settings, entry.paper)
 
 
 def _findings(manifest: Manifest, rows: list[Estimate]) -> tuple[str, ...]:

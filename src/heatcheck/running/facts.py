@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from heatcheck.core.contracts import Method
-from heatcheck.methods import METHODS, changed_settings
+from heatcheck.methods import METHODS, changed_settings, plain_settings
 from heatcheck.metrics import METRIC_FACTS
 from heatcheck.models import MODELS, ModelSettings, Preprocessing
 from heatcheck.runs.manifest import MethodEntry, MetricEntry, ModelEntry, ModelKind, SettingEntry, SourceEntry
@@ -79,7 +79,7 @@ def describe_model(settings: ModelSettings, origin: str = "") -> str:
 
 
 def method_facts(name: str, method: Method) -> dict[str, Any]:
-    """A method's names, kind and changed settings."""
+    """A method's names, kind and settings."""
     facts = METHODS[name]
     entry = MethodEntry(
         name=name,
@@ -89,6 +89,8 @@ def method_facts(name: str, method: Method) -> dict[str, Any]:
         note="the same map for every finding" if facts.same_for_all_targets else "",
         summary=facts.summary,
         changed=tuple(SettingEntry(**asdict(setting)) for setting in changed_settings(name, method)),
+        settings=plain_settings(method),
+        paper=facts.paper,
     )
     return entry.model_dump(mode="json")  # `facts` would leave out settings that are null
 
@@ -98,7 +100,8 @@ def stored_method_facts(name: str) -> dict[str, Any]:
     if name not in METHODS:
         return MethodEntry(name=name, summary="Maps made elsewhere").model_dump(mode="json")
     facts = METHODS[name]
-    return MethodEntry(name=name, label=facts.label, family=facts.family, summary=facts.summary).model_dump(mode="json")
+    words = {"label": facts.label, "family": facts.family, "summary": facts.summary, "paper": facts.paper}
+    return MethodEntry(name=name, **words).model_dump(mode="json")
 
 
 def metric_facts(name: str) -> dict[str, Any]:

@@ -47,6 +47,7 @@ def _circumstances(spec: Spec, options: RunOptions) -> Manifest:
     return Manifest(
         study=envelope.study,
         title=envelope.title or spec.name,
+        paper=STUDIES[envelope.study].paper,
         threads=envelope.threads or cores(),
         batch_size=envelope.batch_size,
         shard_size=envelope.shard_size,

@@ -59,6 +59,8 @@ class MethodEntry(NamedEntry):
     note: str = ""
     summary: str = ""
     changed: tuple[SettingEntry, ...] = ()
+    settings: dict[str, Any] | None = None  # all that were in force; None where that is not known
+    paper: str = ""
 
 
 class SkippedEntry(NamedEntry):
@@ -107,6 +109,7 @@ class Manifest(Entry):
     # how it was made
     study: str = ""
     title: str = ""
+    paper: str = ""  # whose protocol the study carries out
     preset: str = ""
     status: Literal["running", "complete"] = "running"
     spec: dict[str, Any] = {}

@@ -117,9 +117,11 @@ class Legend:
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """Text as a program wrote it."""
+    """Text to be taken as it is, from a program or for one; with a file's name it can be copied and saved."""
 
     text: str
+    file: str = ""
+    is_prose: bool = False  # for people: set as running text
     kind: ClassVar[str] = "code"
 
 

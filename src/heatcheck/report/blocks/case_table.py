@@ -1,10 +1,13 @@
 """The table of single cases: their scores, what failed or is missing, and where each can be looked at."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+
+from heatcheck.report.numbers import Unit, number
 
 MOST = 500  # rows on the page: half of them the worst cases, half drawn at random from the others
 _SEED = 0  # of the draw, so that the same run gives the same page
@@ -12,11 +15,15 @@ _SEED = 0  # of the draw, so that the same run gives the same page
 
 @dataclass(frozen=True, slots=True)
 class CaseColumn:
-    """A column of scores; `higher_is_better` tells which end is worst, None where neither is."""
+    """A column of scores; `higher_is_better` says which end is worst, None where neither is."""
 
     name: str
     decimals: int = 3
     higher_is_better: bool | None = True
+
+    def written(self, value: float) -> str:
+        """The value with the column's decimals; a dash where it is undefined."""
+        return number(value, Unit(1, self.decimals))
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +38,11 @@ class CaseRow:
     thumbnail: str = ""  # data link
     badness: float = 0.0  # the worst cases have the highest
 
+    @property
+    def is_missing(self) -> bool:
+        """Whether the case failed, or one of its scores is undefined."""
+        return bool(self.note) or any(map(math.isnan, self.values))
+
 
 @dataclass(frozen=True, slots=True)
 class CaseTable:
@@ -43,6 +55,11 @@ class CaseTable:
     total: int  # cases of the run; more than rows where only some are shown
     file: str  # the download that holds all
     kind: ClassVar[str] = "cases"
+
+    @property
+    def groups(self) -> list[str]:
+        """The groups of the rows, in the order of the alphabet."""
+        return sorted({row.group for row in self.rows if row.group})
 
 
 def worst_and_random(rows: Sequence[CaseRow], most: int = MOST) -> tuple[CaseRow, ...]:

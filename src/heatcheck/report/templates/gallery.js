@@ -5,6 +5,7 @@
   const control = (name) => gallery.querySelector(`[data-control="${name}"]`);
   const first = Number(gallery.dataset.first || 6);
   let limit = first;
+  let asked = null; // the card that the page's address names is shown beside the first ones
 
   const show = (card, index) => {
     for (const layer of card.querySelectorAll("[data-map]")) layer.toggleAttribute("hidden", layer.dataset.map !== index);
@@ -50,17 +51,26 @@
     const has = (list, wanted) => !wanted || (list || "").split("|").includes(wanted);
     const fitting = cards.filter((c) => has(c.dataset.finding, finding) && has(c.dataset.why, why));
     for (const card of cards) card.hidden = true;
-    for (const card of fitting.slice(0, limit)) card.hidden = false;
-    const shown = Math.min(limit, fitting.length);
+    const visible = fitting.filter((card, place) => place < limit || card === asked);
+    for (const card of visible) card.hidden = false;
+    const shown = visible.length;
     control("count").textContent = `${shown} of ${fitting.length} ${fitting.length === 1 ? "case" : "cases"} shown.`;
     control("more").hidden = shown === fitting.length;
     control("more").textContent = `Show all ${fitting.length}`;
   };
   for (const name of ["finding", "why"]) {
-    control(name)?.addEventListener("change", () => { limit = first; filter(); });
+    control(name)?.addEventListener("change", () => { limit = first; asked = null; filter(); });
   }
   control("more").addEventListener("click", () => { limit = Infinity; filter(); });
-  addEventListener("beforeprint", () => { limit = Infinity; filter(); });
+  document.addEventListener("reveal", (event) => {
+    asked = event.target.closest(".card");
+    if (!asked || !gallery.contains(asked) || !asked.hidden) return;
+    for (const name of ["finding", "why"]) if (control(name)) control(name).value = "";
+    filter();
+  });
+  let before = limit;
+  addEventListener("beforeprint", () => { before = limit; limit = first; filter(); });
+  addEventListener("afterprint", () => { limit = before; filter(); });
 
   control("opacity").addEventListener("input", (event) => {
     gallery.style.setProperty("--heat", event.target.value / 100);

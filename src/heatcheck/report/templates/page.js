@@ -47,6 +47,7 @@
     const inside = target.querySelector(":scope > details.part");
     if (inside) inside.open = true;
     for (let around = target.closest("details"); around; around = around.parentElement.closest("details")) around.open = true;
+    target.dispatchEvent(new CustomEvent("reveal", { bubbles: true }));
     target.scrollIntoView();
   };
   addEventListener("hashchange", opened);

@@ -36,6 +36,7 @@ from heatcheck.studies.localization.from_files.stage import MODEL, ScoreStage
 from heatcheck.studies.localization.gallery import CaseWithMaps, GalleryRule, make_gallery
 from heatcheck.studies.localization.rule_notes import rule_notes
 from heatcheck.studies.localization.settings import LocalizationSettings
+from heatcheck.studies.localization.study import STUDY
 from heatcheck.studies.localization.subgroups.estimates import subgroup_estimates
 from heatcheck.studies.localization.vocabulary import (
     ADDED,
@@ -206,6 +207,7 @@ def score_maps(
     circumstances = {
         "study": "localization",
         "title": "Do these heat maps point where the experts do?",
+        "paper": STUDY.paper,
         "threads": 1,  # of one worker: the maps are shared out among the workers
         "batch_size": 1,
         "shard_size": ScoreStage.SIZE,

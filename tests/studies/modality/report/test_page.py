@@ -155,3 +155,37 @@ def test_page_of_volumes_and_of_one_method_has_its_sections(modality_text):
         "cases",
     ):
         assert f'<section id="{anchor}"' in modality_text("volumes")
+
+
+def test_page_answers_first_and_shows_pictures_before_tables(modality_text):
+    text = modality_text()
+    sections = [facts["id"] for tag, facts in outline(text).elements if tag == "section"]
+    assert sections[:2] == ["answer", "pictures"]
+    answered = section_text(text, "answer")
+    for question in ("Which modality do the networks rely on?", "Do maps name the modality that matters?",
+                     "Do maps mark the lesion?", "Do maps follow the network?"):  # fmt: skip
+        assert f"<dt>{question}</dt>" in answered
+    assert "What to do" in answered
+    assert answered.count('class="film"') == 1 + 16
+    assert "<table" not in answered
+
+
+def test_every_section_says_in_a_line_what_it_holds(modality_text):
+    for variant in ("whole", "phantom"):
+        lines = re.findall(r'</h2>(?: <span class="summary-line">(.*?)</span>)?</summary>', modality_text(variant))
+        assert all(lines)
+        assert max(map(len, lines)) <= 125
+
+
+def test_main_results_are_printed(modality_text):
+    printed = re.findall(r'<section id="(\w+)"[^>]*>\s*<details class="part" data-printed>', modality_text())
+    assert printed == ["overview", "importance", "comparison", "heat"]
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_one_name_per_idea(modality_text, variant):
+    """No MI, which could be the mutual information too; φ only where it is explained."""
+    text = re.sub(r"base64,[A-Za-z0-9+/=]+", "", modality_text(variant))
+    assert not re.search(r"\bMI\b", text)
+    importance = section_text(text, "importance") if 'id="importance"' in text else ""
+    assert text.count("φ") == importance.count("φ")

@@ -5,6 +5,7 @@ from heatcheck.report.appendix import undefined_scores
 from heatcheck.report.downloads import room_for_pictures
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.page import StudyPage
+from heatcheck.studies.modality.report.answer import answer
 from heatcheck.studies.modality.report.caveats import caveats
 from heatcheck.studies.modality.report.facts import prepared
 from heatcheck.studies.modality.report.gallery import modality_gallery
@@ -21,6 +22,7 @@ from heatcheck.studies.modality.report.sections.quality import quality
 from heatcheck.studies.modality.report.sections.ranking import ranks
 from heatcheck.studies.modality.report.sections.ratings import ratings
 from heatcheck.studies.modality.report.sections.wrong_answers import wrong_answers
+from heatcheck.studies.modality.report.telling_case import telling_case
 from heatcheck.studies.modality.report.verdict import verdict
 
 KICKER = "Which of the modalities does the network rely on, and do the heat maps show it and the lesion in it?"
@@ -35,7 +37,9 @@ def modality_page(evidence: Evidence) -> StudyPage:
     evidence = prepared(evidence)
     undefined = undefined_scores(evidence.run, conditions=primary_conditions(evidence))
     files = appendix.downloads(evidence, undefined.table)
-    gallery = modality_gallery(evidence, room_for_pictures(evidence, files))
+    picture = telling_case(evidence)
+    room = room_for_pictures(evidence, files) - (picture.weight if picture else 0)
+    gallery = modality_gallery(evidence, room)
     sections = (
         pictures(evidence, gallery),
         overview(evidence),
@@ -61,4 +65,5 @@ def modality_page(evidence: Evidence) -> StudyPage:
         speaks_of="",
         sections=tuple(section for section in sections if section),
         downloads=files,
+        answer=answer(evidence, picture),
     )

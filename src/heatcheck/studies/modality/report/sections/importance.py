@@ -105,7 +105,11 @@ def plot(evidence: Evidence, metric: str) -> Panel | None:
     if not rows:
         return None
     plotted = DotPlot(
-        NAMES[metric], f"added to {MEASURES[_shown(evidence, metric).measure]}", tuple(rows), SCORE, _limits(evidence)
+        NAMES[metric].removesuffix(" (φ)"),
+        f"added to {MEASURES[_shown(evidence, metric).measure]}",
+        tuple(rows),
+        SCORE,
+        _limits(evidence),
     )
     return Panel(SHORT[metric], draw(plotted))
 

@@ -38,8 +38,8 @@ study_metric(
 study_metric(
     "mi_correlation_published",
     label="Modality correlation, every pair ranked",
-    summary="The MI correlation of Jin et al. as published: it also ranks modalities whose importances may well be the "
-    "same, so that part of it may be the order of chance.",
+    summary="The modality correlation as Jin et al. published it: it also ranks modalities whose importances may well "
+    "be the same, so that part of it may be the order of chance.",
     higher_is_better=True,
     needs=Needs.MODALITIES,
     reference=_JIN,

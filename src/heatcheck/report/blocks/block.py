@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias, Union
 
+from markupsafe import Markup
+
 from heatcheck.report.blocks.case_table import CaseTable
 from heatcheck.report.blocks.films import FilmStrip
 from heatcheck.report.blocks.matrix import Matrix
@@ -151,7 +153,9 @@ Block: TypeAlias = Union[  # noqa: UP007 - the names below are strings until all
 
 def prose(*sentences: str, small: bool = False) -> tuple[Prose, ...]:
     """One paragraph of the sentences that are not empty; nothing without any."""
-    text = " ".join(sentence for sentence in sentences if sentence)
+    kept = [sentence for sentence in sentences if sentence]
+    space = Markup(" ") if any(isinstance(sentence, Markup) for sentence in kept) else " "
+    text = space.join(kept)
     return (Prose(text, small),) if text else ()
 
 

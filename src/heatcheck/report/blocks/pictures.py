@@ -53,9 +53,10 @@ class SliceStrip:
         """The kept slices of an image as a data URI."""
         return _uri(self._cut(folder, name, Image.Resampling.LANCZOS), "jpeg", quality=82, optimize=True)
 
-    def map_uri(self, folder: Path, name: str) -> str:
-        """The kept slices of a map as a coloured overlay; grey 255 is the hottest, whatever the strip holds."""
-        return _coloured(np.asarray(self._cut(folder, name, Image.Resampling.BOX)), self.levels)
+    def map_uri(self, folder: Path, name: str, full: float = 255.0) -> str:
+        """The kept slices of a map as a coloured overlay; from grey `full` on it has the hottest colour."""
+        grey = np.asarray(self._cut(folder, name, Image.Resampling.BOX))
+        return _coloured(np.minimum(grey * (255 / full), 255), self.levels)
 
     def _cut(self, folder: Path, name: str, filtered: Image.Resampling) -> Image.Image:
         """Slices are scaled one by one so that none bleeds into its neighbour."""
@@ -70,6 +71,16 @@ class SliceStrip:
             part = strip.crop((number * width, 0, (number + 1) * width, strip.height))
             sheet.paste(part.resize(size, filtered) if factor < 1 else part, (index * size[0], 0))
         return sheet
+
+
+def hottest(folder: Path, names: Sequence[str], top: float = 99.5) -> float:
+    """The grey value above which the hottest parts of these maps lie together, of all that is not cold.
+
+    By default these are the hottest 0.5 %. It is 255 where the maps are cold everywhere.
+    """
+    grey = np.concatenate([np.asarray(_loaded(folder, name).convert("L")).ravel() for name in names])
+    hot = grey[grey > 0]
+    return float(np.percentile(hot, top)) if hot.size else 255.0
 
 
 def _coloured(grey: np.ndarray, levels: int) -> str:

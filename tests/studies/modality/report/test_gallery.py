@@ -46,7 +46,7 @@ def test_card_tells_class_answer_fold_orientation_and_scores(modality_run):
     assert (card.group, other.group) == ("correct", "misclassified")
     assert card.fold == ""  # one network has no folds
     assert gallery(modality_run(**FEW | {"folds": 2}, gallery=1)).cards[0].fold == "1"
-    assert card.orientation == "axial, patient\u2019s right on the left"
+    assert (card.orientation, card.sides) == ("axial, patient\u2019s right on the left", ("R", "L"))
     assert [view.modality for view in card.views] == ["T1", "T1C", "T2", "FLAIR"]
     assert re.fullmatch(r"0\.2\d", card.views[1].importance)
     best, last = card.trials[0], card.trials[-1]
@@ -55,7 +55,7 @@ def test_card_tells_class_answer_fold_orientation_and_scores(modality_run):
 
 
 def test_every_method_is_drawn_over_every_modality_with_its_outline(modality_run):
-    text = section_text(build_report(modality_run(**FEW, gallery=1)).read_text(), "cases")
+    text = section_text(build_report(modality_run(**FEW, gallery=1)).read_text(), "pictures")
     films = [facts for tag, facts in elements_of(text).elements if tag == "svg" and facts.get("class") == "film"]
     assert len(films) == 4 + 3 * 4
     assert text.count('<use class="truth"') == 16
@@ -68,13 +68,13 @@ def test_every_method_is_drawn_over_every_modality_with_its_outline(modality_run
 
 
 def test_picture_of_one_slice_needs_neither_slider_nor_script(modality_run):
-    text = section_text(build_report(modality_run(**FEW, gallery=1)).read_text(), "cases")
+    text = section_text(build_report(modality_run(**FEW, gallery=1)).read_text(), "pictures")
     assert "slicer" not in text
     assert "Slice" not in text
 
 
 def test_volume_has_a_slider_with_the_numbers_of_its_slices_and_shows_the_lesion_first(modality_run):
-    text = section_text(build_report(modality_run(**FEW, gallery=1, slices=7, side=24)).read_text(), "cases")
+    text = section_text(build_report(modality_run(**FEW, gallery=1, slices=7, side=24)).read_text(), "pictures")
     assert 'data-slices="21 25 29 33 37 41 45"' in text
     assert "--slice: 3; --across: 24; --columns: 4" in text
     assert "<output>33</output>" in text
@@ -92,6 +92,69 @@ def test_maps_of_all_modalities_share_one_scale(modality_run):
     assert colours["T1C"] == (252, 255, 164, 255)
     assert 0 < colours["FLAIR"][3] < colours["T2"][3] < 255
     assert len(set(colours.values())) == 4
+
+
+def test_hottest_colour_begins_at_the_hottest_half_per_cent_of_all_modalities_and_slices(modality_run):
+    """One hot pixel in one modality does not hide the heat of the others."""
+    folder = modality_run(**FEW, gallery=1)
+    for name, level in (("T1", 100), ("T1C", 100), ("T2", 50), ("FLAIR", 0)):
+        grey = np.full((72, 72), level, np.uint8)
+        if name == "T1":
+            grey[3, 3] = 255
+        Image.fromarray(grey).save(folder / f"gallery/000-map-gradient-{name}.png")
+    maps = gallery(folder).cards[0].trials[1].maps
+    brightest = (252, 255, 164, 255)
+    assert tuple(pixels(maps["T1C"])[10, 10]) == tuple(pixels(maps["T1"])[3, 3]) == brightest
+    assert tuple(pixels(maps["T2"])[10, 10]) != brightest
+    assert pixels(maps["T2"])[10, 10, 3] > 0
+    assert pixels(maps["FLAIR"])[10, 10, 3] == 0
+
+
+def test_many_methods_are_shown_over_one_modality_at_a_time(modality_run):
+    folder = modality_run(gallery=2, folds=1)
+    card = gallery(folder).cards[0]
+    assert card.one_view
+    assert card.views[card.first_view].modality == "T1C"  # the most important one
+    text = section_text(build_report(folder).read_text(), "pictures")
+    elements = elements_of(text).elements
+    figures = [facts for tag, facts in elements if tag == "figure" and "data-map" in facts]
+    assert len(figures) == 2 * 16 * 4
+    assert [facts["data-map"] for facts in figures if "hidden" not in facts] == ["1"] * 32
+    choices = [facts for tag, facts in elements if tag == "input" and facts.get("type") == "radio"]
+    assert [facts["data-method"] for facts in choices] == ["T1", "T1C", "T2", "FLAIR"] * 2
+    assert [facts["value"] for facts in choices if "checked" in facts] == ["1", "1"]
+    assert len({facts["name"] for facts in choices}) == 2  # each card's choice is its own
+    assert "<option selected>T1C</option>" in text
+
+
+def test_few_methods_are_shown_over_all_modalities_at_once(modality_run):
+    folder = modality_run(**FEW, gallery=1)
+    assert not gallery(folder).cards[0].one_view
+    text = section_text(build_report(folder).read_text(), "pictures")
+    assert "data-map" not in text
+    assert "Maps over" not in text
+
+
+def test_sides_are_lettered_where_they_are_known_and_said_to_be_unknown_where_not(modality_run):
+    folder = modality_run(**FEW, gallery=1)
+    text = section_text(build_report(folder).read_text(), "pictures")
+    assert text.count('class="sides"') == 16
+    assert re.search(r'id="sides-1"[^>]*><text x="1.4"[^>]*>R</text><text x="70.6"[^>]*>L</text>', text)
+    assert 'data-layer="sides"' in text
+    changed(folder, lambda items: items[0].update(plane="", sides=""))
+    text = section_text(build_report(folder).read_text(), "pictures")
+    assert 'class="sides"' not in text
+    assert "left and right as in the file" in text
+    drawn = modality_run(**FEW | {"source": "phantom_brain"}, gallery=1)
+    changed(drawn, lambda items: items[0].update(plane="", sides=""))
+    assert "drawn, without left and right" in section_text(build_report(drawn).read_text(), "pictures")
+
+
+def test_heat_and_outline_can_be_switched_and_every_layer_has_its_style(modality_run):
+    text = build_report(modality_run(**FEW, gallery=1)).read_text()
+    layers = [facts["data-layer"] for _, facts in elements_of(text).elements if "data-layer" in facts]
+    assert layers == ["heat", "truth", "sides"]
+    assert all(f".no-{layer} .film .{layer} {{ display: none; }}" in text for layer in layers)
 
 
 def test_outlines_of_all_slices_lie_along_the_strip():
@@ -167,18 +230,30 @@ def test_item_without_maps_answers_or_outlines_still_gets_a_card(modality_run):
     )
     card = gallery(folder).cards[0]
     assert (card.trials, card.probability, card.views[0].outline) == ((), "", "")
-    assert "<h3>HGG</h3>" in build_report(folder).read_text()
+    assert '<h3 id="case-000">HGG</h3>' in build_report(folder).read_text()
 
 
 def test_run_without_pictures_says_so(modality_text):
-    assert "This run kept no pictures" in section_text(modality_text("without pictures"), "cases")
+    assert "This run kept no pictures" in section_text(modality_text("without pictures"), "pictures")
+
+
+def shown_after(page, script, profile):
+    """The page as a browser has it after this script, which stands in for the reader's hand."""
+    text = re.sub(r"<meta http-equiv[^>]+>", "", page.read_text()).replace(
+        "</body>", f"<script>{script}</script></body>"
+    )
+    page.write_text(text)
+    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
+             f"--user-data-dir={profile}", "--virtual-time-budget=2000", "--dump-dom"]  # fmt: skip
+    command = ["chromium", *flags, page.as_uri()]
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("chromium"), reason="needs a browser")
 def test_slider_moves_all_pictures_of_its_case_in_a_browser(modality_run, tmp_path):
     page = build_report(modality_run(**FEW, gallery=2, slices=7, side=24))
-    moved = """<script>
+    moved = """
       const slider = document.querySelector("[data-slices]");
       slider.value = 5; slider.dispatchEvent(new Event("input"));
       const trial = document.querySelector('[data-control="trial"]');
@@ -186,12 +261,33 @@ def test_slider_moves_all_pictures_of_its_case_in_a_browser(modality_run, tmp_pa
       const seen = [...document.querySelectorAll(".card:not([hidden]) [data-trial]:not([hidden])")];
       document.title = [getComputedStyle(document.querySelector(".strip")).transform,
         slider.parentElement.querySelector("output").textContent, seen.length, seen[0].dataset.trial].join(" | ");
-    </script>"""
-    text = re.sub(r"<meta http-equiv[^>]+>", "", page.read_text()).replace("</body>", f"{moved}</body>")
-    page.write_text(text)
-    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
-             f"--user-data-dir={tmp_path / 'profile'}", "--virtual-time-budget=2000", "--dump-dom"]  # fmt: skip
-    command = ["chromium", *flags, page.as_uri()]
-    shown = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+    """
+    shown = shown_after(page, moved, tmp_path / "profile")
     assert "<title>matrix(1, 0, 0, 1, -120, 0) | 41 | 1 | Gradient</title>" in shown
     assert "1 of 2 cases shown." in shown
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not shutil.which("chromium"), reason="needs a browser")
+def test_modality_is_chosen_for_one_case_or_for_all_and_layers_are_switched_in_a_browser(modality_run, tmp_path):
+    page = build_report(modality_run(gallery=2, folds=1))
+    chosen = """
+      const over = (card) => [...new Set([...card.querySelectorAll("figure[data-map]:not([hidden])")]
+        .map((figure) => figure.dataset.map))].join("");
+      const [one, other] = document.querySelectorAll(".card");
+      const said = [over(one)];
+      const choice = one.querySelector('[data-method="FLAIR"]');
+      choice.checked = true; choice.dispatchEvent(new Event("change"));
+      said.push(over(one), over(other));
+      const every = document.querySelector('[data-control="method"]');
+      every.value = "T2"; every.dispatchEvent(new Event("change"));
+      said.push(over(one), over(other), one.querySelectorAll("figure[data-map]:not([hidden])").length);
+      for (const layer of ["heat", "truth", "sides"]) {
+        const box = document.querySelector(`[data-layer="${layer}"]`);
+        box.checked = false; box.dispatchEvent(new Event("change"));
+        said.push(getComputedStyle(one.querySelector(`.film .${layer}`)).display);
+      }
+      document.title = said.join(" ");
+    """
+    shown = shown_after(page, chosen, tmp_path / "profile")
+    assert "<title>1 3 1 2 2 16 none none none</title>" in shown

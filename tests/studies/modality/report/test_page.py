@@ -113,10 +113,10 @@ def test_published_importances_stand_only_beside_the_paper_s_data_and_folds(moda
     assert "Published (Jin et al. 2021)" not in modality_text(variant)
 
 
-def test_known_importance_stands_beside_the_published_one(modality_text):
+def test_known_importance_stands_without_a_published_one_of_other_data(modality_text):
     where = ("importance", "Accuracy when only this modality is informative")
     assert cell(read(modality_text("phantom")), where, "T1C", "accuracy").startswith("0.970|")
-    assert "0.99 for T1C and 0 for FLAIR" in section_text(modality_text("phantom"), "importance")
+    assert "Jin et al." not in modality_text("phantom")
     assert "known by construction" not in modality_text()
 
 
@@ -143,6 +143,7 @@ def test_page_of_volumes_and_of_one_method_has_its_sections(modality_text):
     assert '<section id="ranks"' not in modality_text("one method")
     assert '<section id="ratings"' not in modality_text("phantom")
     for anchor in (
+        "pictures",
         "overview",
         "importance",
         "networks",
@@ -154,3 +155,37 @@ def test_page_of_volumes_and_of_one_method_has_its_sections(modality_text):
         "cases",
     ):
         assert f'<section id="{anchor}"' in modality_text("volumes")
+
+
+def test_page_answers_first_and_shows_pictures_before_tables(modality_text):
+    text = modality_text()
+    sections = [facts["id"] for tag, facts in outline(text).elements if tag == "section"]
+    assert sections[:2] == ["answer", "pictures"]
+    answered = section_text(text, "answer")
+    for question in ("Which modality do the networks rely on?", "Do maps name the modality that matters?",
+                     "Do maps mark the lesion?", "Do maps follow the network?"):  # fmt: skip
+        assert f"<dt>{question}</dt>" in answered
+    assert "What to do" in answered
+    assert answered.count('class="film"') == 1 + 16
+    assert "<table" not in answered
+
+
+def test_every_section_says_in_a_line_what_it_holds(modality_text):
+    for variant in ("whole", "phantom"):
+        lines = re.findall(r'</h2>(?: <span class="summary-line">(.*?)</span>)?</summary>', modality_text(variant))
+        assert all(lines)
+        assert max(map(len, lines)) <= 125
+
+
+def test_main_results_are_printed(modality_text):
+    printed = re.findall(r'<section id="(\w+)"[^>]*>\s*<details class="part" data-printed>', modality_text())
+    assert printed == ["overview", "importance", "comparison", "heat"]
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_one_name_per_idea(modality_text, variant):
+    """No MI, which could be the mutual information too; φ only where it is explained."""
+    text = re.sub(r"base64,[A-Za-z0-9+/=]+", "", modality_text(variant))
+    assert not re.search(r"\bMI\b", text)
+    importance = section_text(text, "importance") if 'id="importance"' in text else ""
+    assert text.count("φ") == importance.count("φ")

@@ -7,21 +7,29 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from tests.report.page_reading import cell, read, section_text
+from tests.studies.modality.report.block_reading import blocks_of, words_of
 from tests.studies.modality.report.made_estimates import LEVELS, MODEL, all_estimates, case_values
 from tests.studies.modality.report.material import METHODS, ModalityPlan
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.core.vocabulary import CRITICAL_DIFFERENCE, FRIEDMAN, RANK_PAIR, condition, condition_of
+from heatcheck.report.blocks.block import Table, Terms
 from heatcheck.report.charts.rank_diagram import lanes_of
 from heatcheck.report.charts.swarm import stacked
 from heatcheck.report.ranking import ranking_of
 from heatcheck.running.reporting import build_report
-from heatcheck.studies.modality.report.sections.comparison import comparison, normalised, sorted_by_msfi
-from heatcheck.studies.modality.report.sections.distributions import case_scores, distributions
-from heatcheck.studies.modality.report.sections.heat import heat
-from heatcheck.studies.modality.report.sections.ranking import ranks
+from heatcheck.studies.modality.report.sections.comparison import (
+    comparison,
+    normalised,
+    number_table,
+    sorted_by_msfi,
+    squares,
+)
+from heatcheck.studies.modality.report.sections.distributions import case_scores, distributions, swarms
+from heatcheck.studies.modality.report.sections.heat import heat_table
+from heatcheck.studies.modality.report.sections.ranking import ranking_views
 from heatcheck.studies.modality.report.sections.ratings import ratings
-from heatcheck.studies.modality.report.sections.wrong_answers import wrong_answers
+from heatcheck.studies.modality.report.sections.wrong_answers import sentences, warning_table, wrong_answers
 
 SMALL = {"folds": 2, "cases": 20}
 LABELS = {name: label for name, (label, _) in METHODS.items()}
@@ -49,8 +57,7 @@ def test_order_is_by_the_sum_over_both_importances(modality_evidence):
 
 
 def test_square_of_the_best_is_largest_and_of_the_worst_smallest(modality_evidence):
-    content = comparison(modality_evidence(**SMALL))
-    matrix = content["matrix"]
+    matrix = squares(modality_evidence(**SMALL))
     assert [row.name for row in matrix.rows][:3] == ["Modality correlation", "MSFI", "Share in the lesion"]
     assert [row.name for row in matrix.rows][-2:] == ["Reader rating", "Speed"]
     for row in matrix.rows:
@@ -68,11 +75,11 @@ def test_normalised_values_ignore_what_is_undefined():
 
 
 def test_one_map_for_all_has_no_square_for_the_correlation_and_says_why(modality_evidence):
-    matrix = comparison(modality_evidence(**SMALL))["matrix"]
-    squares = dict(zip([entrant.name for entrant in matrix.columns], matrix.rows[0].squares, strict=True))
+    matrix = squares(modality_evidence(**SMALL))
+    found = dict(zip([entrant.name for entrant in matrix.columns], matrix.rows[0].squares, strict=True))
     for name in ("grad_cam", "kernel_shap", "feature_permutation"):
-        assert (squares[name].position, squares[name].text) == (None, "–")
-        assert "counts 0 in the ranking" in squares[name].title
+        assert (found[name].position, found[name].text) == (None, "–")
+        assert "counts 0 in the ranking" in found[name].title
 
 
 def test_exact_numbers_and_intervals_are_in_the_page(modality_text):
@@ -88,19 +95,33 @@ def test_methods_that_ranks_do_not_tell_apart_from_the_first_have_a_star(modalit
         return replace(row, p_value=0.4) if row.statistic == FRIEDMAN and row.metric == "delta_aupc" else row
 
     rows = [open_test(row) for row in all_estimates(ModalityPlan(**SMALL))]
-    matrix = comparison(modality_evidence(**SMALL, rows=rows))["matrix"]
+    matrix = squares(modality_evidence(**SMALL, rows=rows))
     by_name = {row.name: row for row in matrix.rows}
     tops = [
         entrant.name for entrant, square in zip(matrix.columns, by_name["MSFI"].squares, strict=True) if square.is_top
     ]
     assert set(tops) == {"guided_grad_cam", "guided_backprop", "deep_lift"}
-    assert by_name["Faithfulness (ΔAUPC)"].aside == "ranks not told apart"
+    assert by_name["Faithfulness (ΔAUPC)"].aside == "ranks may be chance"
     assert not any(square.is_top for square in by_name["Faithfulness (ΔAUPC)"].squares)
+
+
+def test_a_star_that_would_mark_half_of_the_methods_is_left_out_and_their_number_is_given(modality_evidence):
+    def alike(row):
+        return replace(row, p_value=0.5) if row.statistic == RANK_PAIR and row.metric == "msfi" else row
+
+    rows = [alike(row) for row in all_estimates(ModalityPlan(**SMALL))]
+    evidence = modality_evidence(**SMALL, rows=rows)
+    (row,) = [row for row in squares(evidence).rows if row.name == "MSFI"]
+    assert not any(square.is_top for square in row.squares)
+    assert row.aside == "16 may be first"
+    msfi = ranking_views(evidence)[0]
+    assert " *" not in msfi.diagram
+    assert msfi.sentences[1] == "By Nemenyi\u2019s test (at 5 %), 16 of 16 methods may be the first in mean rank."
 
 
 def test_swarm_has_a_dot_for_every_case_in_the_colour_of_its_fold(modality_evidence):
     evidence = modality_evidence(**SMALL, methods=("gradient", "grad_cam"))
-    correlation, msfi = distributions(evidence)["plots"]
+    correlation, msfi = swarms(evidence)
     assert msfi.plot.count("h0") == 2 * 40
     assert correlation.plot.count("h0") == 40
     for fold in (0, 1):
@@ -114,7 +135,7 @@ def test_swarm_takes_the_primary_weights_only(modality_evidence):
     evidence = modality_evidence(**SMALL, known=("T1C", "FLAIR"))
     scores = case_scores(evidence, "msfi", {"importance": "lesion", "weights": "positive"})
     assert len(scores["gradient"]) == 40
-    names = [plot.name for plot in distributions(evidence)["plots"]]
+    names = [panel.heading for panel in swarms(evidence)]
     assert names[1:] == ["MSFI, by measured importance of the lesion", "MSFI, by known importance"]
 
 
@@ -127,8 +148,7 @@ def test_dots_that_would_hide_each_other_are_stacked_to_both_sides():
 
 
 def test_heat_shares_stand_below_the_network_s_own(modality_evidence):
-    content = heat(modality_evidence(**SMALL))
-    (title, (own,)), (_, rows) = content["table"].groups
+    (title, (own,)), (_, rows) = heat_table(modality_evidence(**SMALL)).groups
     assert title == "The network"
     assert own.cells[0].text == "0\u00a0%"
     shares = {row.entrant.name: [cell.text for cell in row.cells[:4]] for row in rows}
@@ -138,16 +158,15 @@ def test_heat_shares_stand_below_the_network_s_own(modality_evidence):
 
 
 def test_ranks_name_the_test_its_tops_and_the_cases_left_out(modality_evidence):
-    content = ranks(modality_evidence(**SMALL))
-    msfi = content["rankings"][0]
+    msfi, *others = ranking_views(modality_evidence(**SMALL))
     assert msfi.sentences[0] == "Friedman\u2019s test that all methods rank alike: χ² = 812.4, p < 0.001."
     assert msfi.sentences[1] == (
-        "Nemenyi\u2019s test (at 5 %) does not tell apart from the first mean rank (*): Guided Grad-CAM, Guided "
+        "By Nemenyi\u2019s test (at 5 %), these do not differ from the first in mean rank (*): Guided Grad-CAM, Guided "
         "backprop and DeepLIFT."
     )
     assert msfi.sentences[2] == "37 patients ranked; 3 cases without all scores left out."
     assert "Guided Grad-CAM *" in msfi.diagram
-    assert len(content["more"]) == 3
+    assert len(others) == 4
 
 
 def test_ranks_of_patients_with_several_cases_say_so(modality_evidence):
@@ -155,12 +174,12 @@ def test_ranks_of_patients_with_several_cases_say_so(modality_evidence):
         replace(row, n_patients=12) if row.statistic == FRIEDMAN else row
         for row in all_estimates(ModalityPlan(**SMALL))
     ]
-    told = ranks(modality_evidence(**SMALL, rows=rows))["rankings"][0].sentences[2]
+    told = ranking_views(modality_evidence(**SMALL, rows=rows))[0].sentences[2]
     assert told == "12 patients ranked by the mean of their 37 cases; 3 cases without all scores left out."
 
 
 def test_maps_that_say_nothing_are_counted_by_method(modality_evidence):
-    assert comparison(modality_evidence(**SMALL))["empty"] == ""
+    assert "count 0: " not in words_of(comparison(modality_evidence(**SMALL)))
     rows = all_estimates(ModalityPlan(**SMALL))
     more = [
         Estimate("empty", metric, ALL_FINDINGS, name, rows[0].model, n, condition=condition(fold="all"), n_cases=40)
@@ -168,8 +187,8 @@ def test_maps_that_say_nothing_are_counted_by_method(modality_evidence):
                                 ("mi_correlation", "lime", 1.0))
     ]  # fmt: skip
     evidence = modality_evidence(**SMALL, rows=[*rows, *more])
-    assert comparison(evidence)["empty"].endswith("count 0: Gradient 5 of 40 and LIME 1 of 40.")
-    assert distributions(evidence)["empty"]
+    assert "count 0: Gradient 5 of 40 and LIME 1 of 40." in words_of(comparison(evidence))
+    assert "nor do empty maps" in words_of(distributions(evidence))
 
 
 def test_gaps_say_that_maps_that_say_nothing_count_0_and_how_many(modality_run):
@@ -186,7 +205,7 @@ def test_gaps_say_that_maps_that_say_nothing_count_0_and_how_many(modality_run):
 
 
 def test_diagram_joins_methods_of_which_no_two_differ(modality_evidence):
-    diagram = ranks(modality_evidence(**SMALL))["rankings"][0].diagram
+    diagram = ranking_views(modality_evidence(**SMALL))[0].diagram
     first = "may be chance: Guided Grad-CAM *, Guided backprop *, DeepLIFT *"
     assert f"<title>{first}</title>" in diagram
     assert f"{first}, Integrated gradients" not in diagram
@@ -205,7 +224,7 @@ def test_undefined_ranks_say_why(modality_evidence):
 
     rows = [undefined(row) for row in all_estimates(ModalityPlan(**SMALL))]
     evidence = modality_evidence(**SMALL, rows=rows)
-    assert ranks(evidence)["rankings"][0].sentences == ("The test is undefined: fewer than two complete blocks.",)
+    assert ranking_views(evidence)[0].sentences == ("The test is undefined: fewer than two complete blocks.",)
     assert ranking_of(evidence, "msfi").best == frozenset()
 
 
@@ -234,9 +253,9 @@ def test_ratings_without_their_file_or_undefined_keep_their_numbers(modality_run
     rows = [undefined(row) for row in all_estimates(ModalityPlan(**SMALL))]
     evidence = modality_evidence(**SMALL, rows=rows)
     (evidence.run.path / "ratings.csv").unlink()
-    content = ratings(evidence)
-    assert content["comments"] == []
-    assert "α) is undefined: one reader only." in " ".join(content["sentences"])
+    section = ratings(evidence)
+    assert blocks_of(section.blocks, Terms) == []
+    assert "α) is undefined: one reader only." in words_of(section)
 
 
 def test_needs_of_every_method_are_told(modality_text):
@@ -256,7 +275,7 @@ def test_numbers_of_the_page_are_by_the_primary_weights(modality_evidence):
     for weights, factor in (("positive", 1.0), ("min_max", 0.8)):
         primary = {"measure": "balanced", "filled": "zero", "weights": weights, "importance": "lesion"}
         evidence = modality_evidence(**SMALL, facts={"primary": primary})
-        row = next(row for row in comparison(evidence)["table"].groups[0][1] if row.entrant.name == "gradient")
+        row = next(row for row in number_table(evidence).groups[0][1] if row.entrant.name == "gradient")
         assert float(row.cells[1].text) == pytest.approx(factor * mean_msfi(evidence, "gradient", SMALL), abs=6e-4)
 
 
@@ -280,19 +299,20 @@ def test_wrong_answers_say_what_clearly_warns_and_what_does_not(modality_evidenc
     rows += [warned("agreement", 0.2, 0.3, method="gradient"), warned("concentration", -0.02, 0.1, method="gradient")]
     rows.append(Estimate("mean", "msfi", ALL_FINDINGS, "gradient", MODEL, 0.123, 0.1, 0.15,
                          condition=condition_of({"call": "wrong"})))  # fmt: skip
-    content = wrong_answers(modality_evidence(**SMALL, rows=rows))
-    assert content["sentences"] == [
+    evidence = modality_evidence(**SMALL, rows=rows)
+    assert sentences(evidence) == [
         "10 of 40 answers are wrong: 6 of 16 answers \u201cLGG\u201d and 4 of 24 answers \u201cHGG\u201d.",
         "Of a wrong answer clearly warns a low probability of the answer.",
     ]
-    ((_, rows),) = content["warns"].groups
+    ((_, rows),) = warning_table(evidence).groups
     cells = {row.entrant.label: row.cells for row in rows}
     assert [cell.outcome for cell in cells["A low probability of the answer"][:2]] == ["clearly warns", "clearly warns"]
     assert cells["A low probability of the answer"][0].text == "0.800"
     (agreement,) = [row for label, row in cells.items() if "agreement" in label]
     (diffuse,) = [row for label, row in cells.items() if "hottest tenth" in label]
     assert (agreement[0].outcome, diffuse[0].outcome) == ("not shown", "does not warn")
-    assert any(cell.text == "0.123" for table in content["tables"] for _, rows in table.groups for row in rows
+    tables = [table.matrix for table in blocks_of(wrong_answers(evidence).blocks, Table)]
+    assert any(cell.text == "0.123" for table in tables for _, rows in table.groups for row in rows
                for cell in row.cells)  # fmt: skip
 
 
@@ -300,7 +320,8 @@ def test_few_wrong_answers_show_nothing(modality_evidence):
     few = "fewer than 6 patients with a wrong answer, or with a right one"
     rows = [*all_estimates(ModalityPlan(**SMALL)), *answers(**{ALL_FINDINGS: (40, 0)})]
     rows.append(Estimate("warning", "probability", ALL_FINDINGS, "", MODEL, reason=few))
-    content = wrong_answers(modality_evidence(**SMALL, rows=rows))
-    assert content["sentences"][1] == f"Whether anything warns of a wrong answer cannot be said: {few}."
-    assert content["warns"] is None
+    section = wrong_answers(modality_evidence(**SMALL, rows=rows))
+    assert section.summary.startswith("0 of 40 answers are wrong")
+    assert f"Whether anything warns of a wrong answer cannot be said: {few}." in words_of(section)
+    assert blocks_of(section.blocks, Table) == []
     assert wrong_answers(modality_evidence(**SMALL)) is None

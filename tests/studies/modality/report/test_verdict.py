@@ -5,7 +5,9 @@ import math
 from dataclasses import replace
 
 import pytest
-from tests.studies.modality.report.made_estimates import LEVELS, MODEL, all_estimates
+from tests.studies.modality.report.block_reading import listed_rows, words_of
+from tests.studies.modality.report.changes import SMALL, changed, with_brightness, with_importances
+from tests.studies.modality.report.made_estimates import MODEL, all_estimates
 from tests.studies.modality.report.material import ModalityPlan
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
@@ -25,30 +27,6 @@ from heatcheck.studies.modality.report.facts import first_of, primary_game
 from heatcheck.studies.modality.report.sections.importance import importance
 from heatcheck.studies.modality.report.sections.overview import overview
 from heatcheck.studies.modality.report.verdict import verdict
-
-SMALL = {"folds": 2, "cases": 20}
-
-
-def changed(change, **plan):
-    """The estimates of a small plan, each through `change`."""
-    plan = SMALL | plan
-    return {**plan, "rows": [change(row) for row in all_estimates(ModalityPlan(**plan))]}
-
-
-def with_importances(filled=("zero", "tissue"), spread=0.05, **known):
-    """A change that gives modalities these Shapley values; intervals of them and of pairs reach this far."""
-
-    def change(row):
-        at = json.loads(row.condition)
-        if row.metric != "phi_modality" or at.get("filled") not in filled:
-            return row
-        names = [at["modality"], *([at["versus"]] if row.statistic == "difference" else [])]
-        if row.statistic not in {"shapley", "difference"} or not set(names) <= set(known):
-            return row
-        value = known[names[0]] - (known[names[1]] if len(names) == 2 else 0)
-        return replace(row, value=value, low=value - spread, high=value + spread)
-
-    return change
 
 
 def of(evidence, name):
@@ -108,8 +86,8 @@ def test_network_that_needs_no_modality_is_told_so(modality_evidence):
     assert told.first.startswith("That any modality helps these 2 networks is not shown: T1, the highest, adds 1 perc")
     assert told.second.endswith("study more patients.")
     assert told.third == ""
-    assert "says nothing about the methods" in overview(evidence)["noise"]
-    assert overview(modality_evidence(**SMALL))["noise"] == ""
+    assert "says nothing about the methods" in words_of(overview(evidence))
+    assert "says nothing about the methods" not in words_of(overview(modality_evidence(**SMALL)))
 
 
 def test_no_modality_helps_only_where_all_intervals_lie_below_the_size(modality_evidence):
@@ -158,7 +136,7 @@ def test_modality_tied_with_the_first_but_not_shown_to_help_is_not_relied_on(mod
     assert told.startswith("The networks rely on T1C, which contributes")
     assert "; that no other counts as much is not shown; FLAIR adds" in told
     assert "that T2 adds anything is not shown" in told
-    assert "T2 is tied with T1C, FLAIR, T1. " in importance(evidence)["sentences"][1]
+    assert "T2 is tied with T1C, FLAIR, T1. " in words_of(importance(evidence))
 
 
 def test_without_intervals_nothing_is_claimed_however_many_patients_agree(modality_evidence):
@@ -172,7 +150,7 @@ def test_without_intervals_nothing_is_claimed_however_many_patients_agree(modali
     assert told.first.startswith("That any modality helps these 2 networks is not shown")
     assert told.first.endswith("(fewer than 6 patients).")
     assert "study more patients" in told.second
-    assert overview(evidence)["noise"]
+    assert "says nothing about the methods" in words_of(overview(evidence))
 
 
 def test_class_without_a_case_is_named_where_importance_is_undefined(modality_evidence):
@@ -244,9 +222,9 @@ def test_lesion_share_of_11_against_10_percent_gets_no_tick(modality_evidence):
     evidence = modality_evidence(**changed(hardly))
     made = of(evidence, "smooth_grad")
     assert made.marks.is_no
-    row = next(row for row in overview(evidence)["rows"] if row.entrant.name == "smooth_grad")
-    assert row.sign == "◐"
-    assert row.marks.startswith("no: ")
+    outcome, _, marks, _ = listed_rows(overview(evidence))["SmoothGrad"]
+    assert outcome.startswith("◐ ")
+    assert marks.startswith("no: ")
 
 
 def test_what_is_open_is_not_shown_and_says_what_would_decide(modality_evidence):
@@ -257,9 +235,9 @@ def test_what_is_open_is_not_shown_and_says_what_would_decide(modality_evidence)
 
     evidence = modality_evidence(**changed(wide))
     assert of(evidence, "grad_cam").outcome == NOT_SHOWN
-    rows = {row.entrant.name: row for row in overview(evidence)["rows"]}
-    assert rows["guided_backprop"].marks.startswith("not shown: ")
-    assert rows["guided_backprop"].marks.endswith("; about 150 patients would decide it")
+    marks = listed_rows(overview(evidence))["Guided backprop"][2]
+    assert marks.startswith("not shown: ")
+    assert marks.endswith("; about 150 patients would decide it")
     told = verdict(evidence).second
     assert "Guided backprop names the modality; that it marks the lesion is not shown" in told
     assert "Grad-CAM has one map for all modalities and is not shown to mark the lesion" in told
@@ -283,7 +261,8 @@ def test_method_without_scores_is_not_judged(modality_evidence):
 
     evidence = modality_evidence(**changed(undefined))
     assert of(evidence, "lime").outcome == UNJUDGED
-    assert overview(evidence)["unjudged"] == ["LIME"]
+    assert "Not judged because scores are missing: LIME." in words_of(overview(evidence))
+    assert "LIME" not in listed_rows(overview(evidence))
 
 
 def test_run_without_scores_has_no_verdict_on_methods(modality_evidence):
@@ -355,25 +334,6 @@ def test_floor_that_beats_the_uniform_map_is_called_out(modality_evidence):
     methods = ("gradient", "guided_backprop", "random")
     told = " ".join(caveats(modality_evidence(**changed(beats, methods=methods))))
     assert "Random, made without the model, also clearly beats every floor of the study" in told
-
-
-def with_brightness(floor_msfi, floor_order, methods=("gradient", "guided_backprop")):
-    """Changes to a run: the rows of a brightness map, with these values, and every method's differences from it."""
-    rows = all_estimates(ModalityPlan(methods=methods))
-    primary = {"fold": "all", "importance": "lesion", "weights": "positive"}
-    for metric, level, at in (("msfi", floor_msfi, primary), ("mi_correlation", floor_order, {"fold": "all"})):
-        rows.append(Estimate("mean", metric, ALL_FINDINGS, "intensity", MODEL, level, level - 0.05, level + 0.05,
-                             condition=condition(**at)))  # fmt: skip
-    order = condition(fold="all")
-    rows.append(Estimate("agreement", "mi_correlation", ALL_FINDINGS, "intensity", MODEL, floor_order, condition=order))
-    for method in methods:
-        gap, lead = LEVELS[method][0] - floor_msfi, LEVELS[method][1] - floor_order
-        rows.append(Estimate("difference", "msfi", ALL_FINDINGS, method, MODEL, gap, gap - 0.04, gap + 0.04,
-                             condition=condition(versus="intensity"), size=0.1 * (1 - floor_msfi)))  # fmt: skip
-        rows.append(Estimate("agreement", "mi_correlation", ALL_FINDINGS, method, MODEL, lead, lead - 0.04, lead + 0.04,
-                             condition=condition(fold="all", versus="intensity"),
-                             size=0.1 * (1 - floor_order)))  # fmt: skip
-    return {"rows": rows, "methods": methods}
 
 
 def test_brightness_that_scores_more_than_every_method_takes_their_claims_and_is_named(modality_evidence):

@@ -39,7 +39,7 @@ def caveats(evidence: Evidence) -> tuple[str, ...]:
         failed(evidence),
         skipped(evidence),
         _these_networks(evidence),
-        _weak(evidence),
+        weak_networks(evidence),
         _other_folds(evidence),
         _other_rules(evidence),
         _nothing_by_one_fill(evidence),
@@ -48,6 +48,7 @@ def caveats(evidence: Evidence) -> tuple[str, ...]:
         _unclear_order(evidence),
         _out_of_sight(evidence),
         _one_map(evidence),
+        _faithfulness(evidence),
         _floors(evidence),
         _phantom(evidence),
         _few_readers(evidence),
@@ -86,7 +87,7 @@ def _out_of_sight(evidence: Evidence) -> str:
     return f"With {count(patients, 'patient')}, {listed(parts)} would be missed more often than shown."
 
 
-def _weak(evidence: Evidence) -> str:
+def weak_networks(evidence: Evidence) -> str:
     """Networks that are not shown to be better than chance: their maps may explain guesses."""
     run = manifest(evidence)
     chance = 1 / max(2, len(run.classes))
@@ -216,6 +217,30 @@ def _one_map(evidence: Evidence) -> str:
     return (
         f"MSFI ignores how heat is shared between modalities, so {few([m.label for m in shared])} can score well "
         "on it with one map for all: read it together with the modality correlation."
+    )
+
+
+def _faithfulness(evidence: Evidence) -> str:
+    """That the method with the highest MSFI is not the most faithful one, where their intervals lie apart."""
+    means = {
+        metric: {
+            method.label: row
+            for method in evidence.methods
+            if (row := evidence.find(MEAN, metric, ALL_FINDINGS, method.name)) and not math.isnan(row.value)
+        }
+        for metric in ("msfi", "delta_aupc")
+    }
+    if not all(means.values()):
+        return ""
+    first, most = (max(rows.items(), key=lambda item: item[1].value)[0] for rows in means.values())
+    faithful = means["delta_aupc"]
+    if first not in faithful or not faithful[first].high < faithful[most].low:
+        return ""
+    own, highest = (number(faithful[label].value, SCORE.rounded(2)) for label in (first, most))
+    name = evidence.label_of("delta_aupc")
+    return (
+        f"What lies on the lesion need not be what the network used: {first}, with the highest MSFI, has a "
+        f"{name[0].lower()}{name[1:]} of {own}, {most} the highest, {highest}."
     )
 
 

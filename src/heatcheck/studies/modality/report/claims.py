@@ -1,6 +1,7 @@
 """What is claimed of every method: that it gives heat to what counts, marks the lesion, and follows the network."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
@@ -25,6 +26,15 @@ _OUTCOMES = {
     (Answer.YES, Answer.NO): MODALITY,
     (Answer.NO, Answer.NO): NEITHER,
 }  # whether it names the modality, and whether it marks the lesion; not shown for all others
+SIGNS = {
+    BOTH: "✓",
+    LESION_AT_LEAST: "◐",
+    LESION: "◐",
+    MODALITY_AT_LEAST: "◐",
+    MODALITY: "◐",
+    NOT_SHOWN: "?",
+    NEITHER: "✕",
+}
 NAMES_IT = (
     "It names the modality: of two modalities whose importance to the network clearly differs, the more important one "
     "gets more heat in clearly more than half of the cases, and clearly more often than in maps made without the "
@@ -77,6 +87,11 @@ class MethodClaims:
         if not is_defined(self.difference):
             return UNJUDGED
         return _OUTCOMES.get((self.names.answer, self.marks.answer), NOT_SHOWN)
+
+
+def patients_behind(judged: Sequence[MethodClaims]) -> int:
+    """How many patients the scores of the methods rest on, or cases where patients were not counted."""
+    return max((one.msfi.n_patients or one.msfi.n_cases for one in judged if one.msfi), default=0)
 
 
 def claims_of(evidence: Evidence, entrant: Entrant) -> MethodClaims:

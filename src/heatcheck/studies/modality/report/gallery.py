@@ -15,15 +15,21 @@ from heatcheck.report.blocks.gallery import (
     number_or_dash,
     orientation,
 )
-from heatcheck.report.blocks.pictures import Contour, SliceStrip, simplified
+from heatcheck.report.blocks.pictures import Contour, SliceStrip, hottest, simplified
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.numbers import SCORE, SHARE, number
 from heatcheck.studies.modality.report.facts import manifest, phi, primary_game
+from heatcheck.studies.modality.report.reliance import reliance_of
 from heatcheck.studies.modality.report.sections.comparison import sorted_by_msfi
 from heatcheck.studies.modality.vocabulary import PHI_LESION, SHARED_MAP, ModalityEntry, ModalityMapsEntry
 
 MOST = 7_500_000  # bytes of pictures, so that the page stays below 10 MB
 WANTED = 4  # cards that should fit, before pictures become coarser
+AT_ONCE = 12  # maps of a case that are shown together; of more, those of one modality at a time
+THUMBNAIL = 48  # pixels
+AS_STORED = "left and right as in the file"
+DRAWN = "drawn, without left and right"
+SIDES = {"patient's right on the left": ("R", "L"), "front on the left": ("A", "P")}
 _SOME = 4  # one in this many methods is enough to estimate the size of the pictures
 _TOLERANCE = 0.15  # pixels that a simplified outline may stray
 
@@ -77,6 +83,7 @@ class MethodMaps:
 class ModalityCard:
     """One case as the page shows it."""
 
+    anchor: str
     case: str
     finding: str  # the true class
     said: str
@@ -86,9 +93,12 @@ class ModalityCard:
     width: int
     numbers: tuple[int, ...]  # of the slices, counted from 1
     start: int  # index of the slice that is shown first
-    orientation: str  # of the picture, where the file says so
+    orientation: str  # of the picture
+    sides: tuple[str, str] | None  # the letters at its left and right edge, where the file says which side is which
     views: tuple[ModalityView, ...]
     trials: tuple[MethodMaps, ...]
+    thumbnail: str  # of the modality that is shown first
+    first_view: int  # the index of the modality whose maps are shown first
 
     @property
     def group(self) -> str:
@@ -101,6 +111,11 @@ class ModalityCard:
         return self.width * len(self.numbers)
 
     @property
+    def one_view(self) -> bool:
+        """Whether maps are shown of one modality at a time, because those of all would be too many."""
+        return len(self.views) > 1 and len(self.trials) * len(self.views) > AT_ONCE
+
+    @property
     def weight(self) -> int:
         """The approximate number of bytes that the card adds to the page."""
         return self.image_weight + self.map_weight
@@ -108,13 +123,13 @@ class ModalityCard:
     @property
     def image_weight(self) -> int:
         """The part that does not depend on the number of methods."""
-        return 1500 + sum(len(view.image) + len(view.outline) + 700 for view in self.views)
+        return 1500 + len(self.thumbnail) + sum(len(view.image) + len(view.outline) + 700 for view in self.views)
 
     @property
     def map_weight(self) -> int:
         """The part that the methods add."""
         maps = sum(len(uri) + 200 for trial in self.trials for uri in trial.maps.values())
-        return maps + len(self.trials) * (600 + 450 * len(self.views))
+        return maps + len(self.trials) * (600 + 650 * len(self.views))
 
 
 def modality_gallery(evidence: Evidence, budget: int) -> Gallery[ModalityCard]:
@@ -146,7 +161,11 @@ def _card(evidence: Evidence, entry: ModalityEntry, folder: Path, detail: Pictur
     maps = SliceStrip(entry.slices, kept, detail.map, detail.levels)
     order = [method.name for method in (*sorted_by_msfi(evidence), *evidence.floors)]
     labels = {entrant.name: entrant.label for entrant in (*evidence.methods, *evidence.floors)}
+    names = manifest(evidence).modalities or tuple(entry.images)
+    shown = shown_modality(evidence, names)
+    thumbnail = SliceStrip(entry.slices, (entry.start,), THUMBNAIL)
     return ModalityCard(
+        anchor=anchor_of(entry),
         case=entry.case,
         finding=entry.finding,
         said=entry.said,
@@ -156,16 +175,36 @@ def _card(evidence: Evidence, entry: ModalityEntry, folder: Path, detail: Pictur
         width=width,
         numbers=tuple(entry.first + entry.step * index + 1 for index in kept),
         start=kept.index(entry.start),
-        orientation=orientation(entry.plane, entry.sides),
+        orientation=sides_of(evidence, entry),
+        sides=SIDES.get(entry.sides),
         views=tuple(
             ModalityView(name, images.image_uri(folder, entry.images[name]),
                          outline(entry.outlines.get(name, []), kept, width), _importance(evidence, entry, name))
-            for name in manifest(evidence).modalities or tuple(entry.images)
+            for name in names
         ),
         trials=tuple(
             _method_maps(each, folder, maps, labels) for each in by_name(entry.maps, lambda each: each.method, order)
         ),
+        thumbnail=thumbnail.image_uri(folder, entry.images[shown]),
+        first_view=names.index(shown),
     )  # fmt: skip
+
+
+def sides_of(evidence: Evidence, entry: ModalityEntry) -> str:
+    """Plane and sides in words; where the file does not state them, that they are the file's own."""
+    unknown = DRAWN if manifest(evidence).source.drawn else AS_STORED
+    return orientation(entry.plane, entry.sides) or unknown
+
+
+def anchor_of(entry: ModalityEntry) -> str:
+    """The address of a case's card on the page."""
+    return f"case-{entry.id}"
+
+
+def shown_modality(evidence: Evidence, names: Sequence[str]) -> str:
+    """The modality whose maps are shown first: the most important one to the networks, where that is known."""
+    reliance = reliance_of(evidence)
+    return reliance.top if reliance and reliance.top in names else names[0]
 
 
 def kept_slices(slices: int, start: int, most: int) -> tuple[int, ...]:
@@ -194,9 +233,10 @@ def _importance(evidence: Evidence, entry: ModalityEntry, modality: str) -> str:
 
 
 def _method_maps(entry: ModalityMapsEntry, folder: Path, strip: SliceStrip, labels: Mapping[str, str]) -> MethodMaps:
+    full = hottest(folder, tuple(entry.files.values()))
     return MethodMaps(
         label=labels.get(entry.method, entry.method),
-        maps={name: strip.map_uri(folder, file) for name, file in entry.files.items()},
+        maps={name: strip.map_uri(folder, file, full) for name, file in entry.files.items()},
         msfi=number_or_dash(entry.msfi, SCORE.rounded(2)),
         correlation=number_or_dash(entry.mi_correlation, SCORE.rounded(2)),
         share=number_or_dash(entry.lesion_share, SHARE.rounded(0)),

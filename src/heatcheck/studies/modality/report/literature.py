@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from heatcheck.report import reference
 from heatcheck.report.published import Figure
-from heatcheck.studies.modality.vocabulary import PHI_LESION, PHI_MODALITY
+from heatcheck.studies.modality.vocabulary import PHI_LESION, PHI_MODALITY, ModalityManifest
 
 SOURCE = "Jin et al. 2021"
 DATA = "brats"  # the data that its figures are of
@@ -15,6 +15,11 @@ WEAK = (
     "The paper\u2019s network of fold 3 is its weakest (accuracy 82.4 %); its importances, small and in another order, "
     "depend on the class that the empty input falls into."
 )
+
+
+def is_data_of(run: ModalityManifest) -> bool:
+    """Whether the run is on the paper's data; only beside such runs do its figures stand."""
+    return run.source.published_as == DATA
 
 
 def importance(metric: str, modality: str, fold: int) -> Figure | None:

@@ -1,13 +1,13 @@
 """The verdict in three sentences: what the network relies on, which methods show it, and whether they follow it."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.core.vocabulary import MEAN
 from heatcheck.judging.judgement import judgement_of
 from heatcheck.report.evidence import Entrant, Evidence
-from heatcheck.report.numbers import POINTS, SCORE, Unit, count, few, interval, listed, number
+from heatcheck.report.numbers import SCORE, count, few, listed, number
 from heatcheck.report.verdict import FEW_PATIENTS, Verdict
 from heatcheck.studies.modality.report.claims import (
     BOTH,
@@ -22,18 +22,17 @@ from heatcheck.studies.modality.report.claims import (
     every_claim,
     from_floor,
     order_from_floor,
+    patients_behind,
 )
 from heatcheck.studies.modality.report.facts import (
-    MEASURES,
     first_of,
-    importances_of,
     manifest,
     needs_images,
-    phi,
     primary_game,
     study_floors,
     these_networks,
 )
+from heatcheck.studies.modality.report.reliance import WHOLE_POINTS, reliance_of, why_unknown
 from heatcheck.studies.modality.vocabulary import PHI_MODALITY, UNIFORM
 
 NOISE = (
@@ -47,7 +46,6 @@ ONE_NETWORK = (
     "Whether a method follows the network or always prefers the same modality, one network cannot show: this is about "
     "this network, not about the methods."
 )
-_POINTS = Unit(POINTS.factor, 0)
 _SCORE = SCORE.rounded(2)
 _CLAUSES = {  # by outcome: of one method and of several
     LESION_AT_LEAST: ("marks the lesion; that it names the modality is not shown",
@@ -87,45 +85,35 @@ def verdict(evidence: Evidence) -> Verdict:
 
 
 def _noise(evidence: Evidence) -> str:
-    return NOISE if _is_idle(importances_of(evidence)) else UNSURE
-
-
-def _is_idle(importances: Mapping[str, Estimate]) -> bool:
-    """Whether every modality is known to add nothing that matters."""
-    return all(judgement_of(row).is_no for row in importances.values())
+    reliance = reliance_of(evidence)
+    return NOISE if reliance is None or reliance.is_idle else UNSURE
 
 
 def _why_unknown(evidence: Evidence) -> str:
-    """Why no modality has an importance, where the estimates give a reason."""
-    game = primary_game(evidence, PHI_MODALITY)
-    rows = [phi(evidence, game, name) for name in manifest(evidence).modalities]
-    reason = next((row.reason for row in rows if row and row.reason), "")
+    reason = why_unknown(evidence)
     return f": {reason}" if reason else ""
 
 
 def _relies(evidence: Evidence) -> str:
     """Which modality matters most, by how much, and how clear that is."""
-    importances = importances_of(evidence)
-    if not importances:
+    reliance = reliance_of(evidence)
+    if reliance is None:
         return ""
-    ordered = sorted(importances, key=lambda name: -importances[name].value)
-    first = first_of(evidence, primary_game(evidence, PHI_MODALITY))
-    total = sum(row.value for row in importances.values())
-    top = importances[ordered[0]]
-    measure = MEASURES[manifest(evidence).primary.measure]
     network, relies = ("This network", "relies") if manifest(evidence).folds == 1 else ("The networks", "rely")
-    if not needs_images(evidence):
-        adds = f"{ordered[0]}, the highest, adds {_points(top)} to {measure}"
-        if _is_idle(importances):
+    if not reliance.helping:
+        adds = f"{reliance.top}, the highest, adds {reliance.points(reliance.top)} to {reliance.measure}"
+        if reliance.is_idle:
             return f"No modality helps {these_networks(evidence)} by as much as matters: {adds}."
-        return f"That any modality helps {these_networks(evidence)} is not shown: {adds}{_why_open(top)}."
+        why = reliance.why_open(reliance.top)
+        return f"That any modality helps {these_networks(evidence)} is not shown: {adds}{why}."
+    importances, named = reliance.importances, reliance.named
     every = "both" if len(importances) == 2 else f"all {len(importances)}"
-    context = f"of {measure}, while {every} together contribute {number(total, _POINTS)}"
-    sure = [name for name in ordered if judgement_of(importances[name]).is_yes]
-    named = [name for name in sure if name in first] or sure
-    points = _points(importances[named[0]])
-    if len(first) == 1 and first[0] in sure:
-        text = f"{network} {relies} most on {named[0]}, which contributes {points} {context}{_folds(evidence, first)}"
+    total = number(reliance.total, WHOLE_POINTS)
+    context = f"of {reliance.measure}, while {every} together contribute {total}"
+    points = reliance.points(named[0])
+    if reliance.is_clear:
+        folds = _folds(evidence, reliance.first)
+        text = f"{network} {relies} most on {named[0]}, which contributes {points} {context}{folds}"
     elif len(named) == 1:
         text = (
             f"{network} {relies} on {named[0]}, which contributes {points} {context}; that no other counts as much is "
@@ -136,18 +124,7 @@ def _relies(evidence: Evidence) -> str:
             f"{network} {relies} on {listed(named)} without a clear order among them: {named[0]}, the highest, "
             f"contributes {points} {context}"
         )
-    return text + _rest({name: importances[name] for name in ordered if name not in named}) + "."
-
-
-def _why_open(row: Estimate) -> str:
-    return f" ({row.reason})" if row.reason and math.isnan(row.low) else ""
-
-
-def _points(row: Estimate) -> str:
-    between = interval(row.low, row.high, _POINTS)
-    value = number(row.value, _POINTS)
-    noun = "percentage point" if value == "1" else "percentage points"
-    return f"{value} {noun}" + (f" (95 % interval {between})" if between else "")
+    return text + _rest({name: row for name, row in importances.items() if name not in named}) + "."
 
 
 def _folds(evidence: Evidence, first: Sequence[str]) -> str:
@@ -161,7 +138,9 @@ def _folds(evidence: Evidence, first: Sequence[str]) -> str:
 
 def _rest(others: dict[str, Estimate]) -> str:
     """What the other modalities add: those that clearly add something, those that do not, and those not shown."""
-    parts = [f"{name} adds {number(row.value, _POINTS)}" for name, row in others.items() if judgement_of(row).is_yes]
+    parts = [
+        f"{name} adds {number(row.value, WHOLE_POINTS)}" for name, row in others.items() if judgement_of(row).is_yes
+    ]
     nothing = [name for name, row in others.items() if judgement_of(row).is_no]
     if nothing:
         parts.append(f"{listed(nothing)} {'adds' if len(nothing) == 1 else 'add'} nothing that matters")
@@ -185,7 +164,7 @@ def _shows(evidence: Evidence) -> str:
     others.append(_clause(neither, "does neither", "do neither"))
     best = _best(evidence, [one for one in judged if one.outcome == BOTH], len(judged))
     text = "; ".join([best, *filter(None, others), *_unbeaten(evidence, judged)])
-    patients = max((one.msfi.n_patients or one.msfi.n_cases for one in judged if one.msfi), default=0)
+    patients = patients_behind(judged)
     if 0 < patients < FEW_PATIENTS:
         text += f"; with only {count(patients, 'patient')} behind it, this is a first impression"
     return text + "."

@@ -1,4 +1,4 @@
-"""The comparison matrix: metrics down, methods across, every value a square, and the same as numbers."""
+"""The methods side by side: metrics down, methods across, every value a square, and the same as numbers."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -7,18 +7,30 @@ from functools import partial
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.core.vocabulary import MEAN
+from heatcheck.report.blocks.block import Block, Drawn, Table, fold, prose
 from heatcheck.report.blocks.footnotes import Footnotes
 from heatcheck.report.blocks.matrix import Cell, Column, Matrix, Row, cell_of, grouped
 from heatcheck.report.cost import seconds_by_method
 from heatcheck.report.evidence import Entrant, Evidence
 from heatcheck.report.numbers import MISSING, SCORE, Unit, brief, interval, listed, number
-from heatcheck.report.ranking import ranking_of
+from heatcheck.report.page import Section
+from heatcheck.report.ranking import Ranking, ranking_of
 from heatcheck.studies.modality.report.facts import empty_maps, manifest, msfi_mean, msfi_views
+from heatcheck.studies.modality.report.sections.ranking import starred
 from heatcheck.studies.modality.vocabulary import COUNTED, RATING, UNIFORM
 
 METRICS = ("mi_correlation", "msfi", "lesion_share", "median_iou", "delta_aupc")
+MAIN = ("msfi", "delta_aupc")  # what the summary names
 ONE_MAP = "one map for all modalities: no order by construction, counts 0 in the ranking"
 EMPTY = "Empty maps, which are 0 everywhere or (for modality correlation) the same in every modality, count 0"
+READING = (
+    "The larger a square and the stronger its colour, the better the method by that row; the smallest square of a row "
+    "is its worst method, the largest its best, so rows cannot be compared with each other."
+)
+STAR = (
+    "A star marks the methods that may be the first in mean rank (Nemenyi\u2019s test at 5 %), where these are fewer "
+    "than half; ranks have no size that matters, so a star claims nothing."
+)
 SPEED = "Speed"
 _FEWER = {SCORE: SCORE.rounded(2)}
 
@@ -62,23 +74,61 @@ class _MetricLine:
     is_primary: bool = True
 
 
-def comparison(evidence: Evidence) -> Mapping[str, object] | None:
-    """The content of the section on methods side by side; None when no metric has a value."""
+def comparison(evidence: Evidence) -> Section | None:
+    """The methods side by side, as squares and as numbers; None when no metric has a value."""
     lines = _lines(evidence)
-    entrants = sorted_by_msfi(evidence)
-    floors = [floor for floor in evidence.floors if any(_has(line, floor) for line in lines)]
-    columns = (*entrants, *floors)
-    rows = [_squares(evidence, line, columns) for line in lines]
-    rows += [row for row in (_speed(evidence, columns),) if row]
+    columns = _columns(evidence, lines)
     if not lines or not columns:
         return None
-    return {
-        "matrix": MethodMatrix(columns, tuple(rows), len(floors)),
-        "summed": len(msfi_views(evidence)) > 1,
-        "has_tops": any(square.is_top for row in rows for square in row.squares),
-        "table": _table(evidence, lines, columns),
-        "empty": _empty(evidence),
-    }
+    matrix = squares(evidence)
+    stars = any(square.is_top for row in matrix.rows for square in row.squares)
+    blocks: tuple[Block, ...] = (
+        *prose(READING, _order(evidence, matrix), STAR if stars else "", "Point at a square for its interval."),
+        Drawn("study/comparison.html", {"matrix": matrix}),
+        *prose(_empty(evidence), small=True),
+        *fold("The numbers with their intervals", (Table(number_table(evidence)),)),
+    )
+    title = "How do the methods compare?"
+    return Section("comparison", title, "Comparison", blocks, summary(evidence), printed=True)
+
+
+def summary(evidence: Evidence) -> str:
+    """The method with the highest mean by each of the two main metrics."""
+    parts = []
+    for metric in MAIN:
+        means = {method.label: evidence.value(MEAN, metric, ALL_FINDINGS, method.name) for method in evidence.methods}
+        known = {label: value for label, value in means.items() if not math.isnan(value)}
+        if known and metric in evidence.metrics:
+            best, name = max(known, key=lambda label: known[label]), evidence.metrics[metric].label
+            parts.append(f"{name}: {best} ({number(known[best], _unit(evidence, metric))})")
+    return f"Highest {'; '.join(parts)}." if parts else ""
+
+
+def squares(evidence: Evidence) -> MethodMatrix:
+    """Every metric and the speed against every method, and the floors of the spec."""
+    lines = _lines(evidence)
+    columns = _columns(evidence, lines)
+    rows = [_squares(evidence, line, columns) for line in lines]
+    rows += [row for row in (_speed(evidence, columns),) if row]
+    return MethodMatrix(columns, tuple(rows), sum(entrant.kind == "floor" for entrant in columns))
+
+
+def number_table(evidence: Evidence) -> Matrix:
+    """The same numbers with intervals, one row per method."""
+    lines = _lines(evidence)
+    return _table(evidence, lines, _columns(evidence, lines))
+
+
+def _columns(evidence: Evidence, lines: Sequence[_MetricLine]) -> tuple[Entrant, ...]:
+    """The methods, the highest MSFI first, and the floors that have a value."""
+    floors = [floor for floor in evidence.floors if any(_has(line, floor) for line in lines)]
+    return (*sorted_by_msfi(evidence), *floors)
+
+
+def _order(evidence: Evidence, matrix: MethodMatrix) -> str:
+    by = "the sum of their two MSFI" if len(msfi_views(evidence)) > 1 else "their MSFI"
+    last = "; what is made without the model comes last" if matrix.floors else ""
+    return f"The methods are ordered by {by}{last}."
 
 
 def _empty(evidence: Evidence) -> str:
@@ -150,6 +200,7 @@ def _squares(evidence: Evidence, line: _MetricLine, columns: Sequence[Entrant]) 
     rows = {entrant.name: line.find(entrant.name) for entrant in columns}
     positions = normalised({name: row.value for name, row in rows.items() if row})
     ranking = ranking_of(evidence, line.metric) if line.is_primary else None
+    stars = starred(ranking)
     squares = []
     for entrant in columns:
         row = rows[entrant.name]
@@ -159,11 +210,18 @@ def _squares(evidence: Evidence, line: _MetricLine, columns: Sequence[Entrant]) 
         between = interval(row.low, row.high, unit)
         title = f"{entrant.label}, {line.name}: {number(row.value, unit)}" + (f" ({between})" if between else "")
         text = number(row.value, Unit(unit.factor, unit.decimals))
-        is_top = ranking is not None and entrant.name in ranking.best
+        is_top = entrant.name in stars
         squares.append(MatrixSquare(positions[entrant.name], text, title, is_top))
-    aside = "ranks not told apart" if ranking and not ranking.differ else ""
+    aside = _unclear(ranking) if ranking and not stars else ""
     aside = aside or (f"in{unit.sign}" if unit.sign else "")
     return SquareRow(line.name, measure.summary, tuple(squares), aside)
+
+
+def _unclear(ranking: Ranking) -> str:
+    """That ranks may be chance, or how many methods may be the first, where there are too many for a star."""
+    if not ranking.is_defined:
+        return ""
+    return f"{len(ranking.best)} may be first" if ranking.differ else "ranks may be chance"
 
 
 def _why(evidence: Evidence, line: _MetricLine, entrant: Entrant, row: Estimate | None) -> str:
@@ -199,7 +257,6 @@ def _speed(evidence: Evidence, columns: Sequence[Entrant]) -> SquareRow | None:
 
 
 def _table(evidence: Evidence, lines: Sequence[_MetricLine], columns: Sequence[Entrant]) -> Matrix:
-    """The same numbers with intervals, one row per method."""
     notes, shared, rows = Footnotes(), manifest(evidence).shared, []
     for entrant in columns:
         cells = []

@@ -1,45 +1,76 @@
 """How single cases score: modality correlation and MSFI of every method as swarms and boxes, with the uniform floor."""
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
-from markupsafe import Markup
 
 from heatcheck.core.vocabulary import Condition, condition_of
+from heatcheck.report.blocks.block import Block, Figures, prose
+from heatcheck.report.charts import svg
+from heatcheck.report.charts.legend import coloured_dot, key
+from heatcheck.report.charts.panels import Panel
 from heatcheck.report.charts.swarm import Swarm, SwarmRow, draw, legend
 from heatcheck.report.evidence import Evidence
+from heatcheck.report.numbers import SCORE, number
+from heatcheck.report.page import Section
 from heatcheck.studies.modality.report.facts import MsfiView, empty_maps, manifest, msfi_mean, msfi_views
 from heatcheck.studies.modality.vocabulary import UNIFORM
 
 ONE_MAP = "one map for all modalities: nothing to compare"
 NO_SCORE = "no defined score"
 _COLUMNS = ["method", "metric", "condition", "value"]
+BOX = key(
+    "middle half, median, mean",
+    svg.tag("rect", x=6, y=2, width=26, height=12, class_="half-box"),
+    svg.line(17, 2, 17, 14, "median"),
+    svg.path([(21, 5), (27, 11)], "mean-mark"),
+    svg.path([(21, 11), (27, 5)], "mean-mark"),
+)
+FLOOR = key("what an uninformed map scores", svg.line(19, 1, 19, 15, "floor-line"))
 FoldScores = tuple[tuple[int, float], ...]  # the fold and the score of each case
 
 
-@dataclass(frozen=True, slots=True)
-class Distribution:
-    """The plot of one metric."""
-
-    name: str
-    sentence: str
-    plot: Markup
-
-
-def distributions(evidence: Evidence) -> Mapping[str, object] | None:
-    """The content of the section on single cases; None when there are no scores."""
-    views = [("mi_correlation", MsfiView({}, "")), *(("msfi", view) for view in msfi_views(evidence))]
-    plots = [plot for metric, view in views if (plot := _plot(evidence, metric, view))]
-    if not plots:
+def distributions(evidence: Evidence) -> Section | None:
+    """A dot for every case and method; None when there are no scores."""
+    panels = swarms(evidence)
+    if not panels:
         return None
     folds = manifest(evidence).fold_numbers
+    dots = legend(folds, "fold") if len(folds) > 1 else {}
+    keys = (*(coloured_dot(name, colour) for name, colour in dots.items()), BOX, FLOOR)
     empty = any(empty_maps(evidence, "mi_correlation", method.name) for method in evidence.methods)
-    return {"plots": plots, "legend": legend(folds, "fold") if len(folds) > 1 else {}, "empty": empty}
+    nor = ", nor do empty maps, which count 0 in the means of the other sections" if empty else ""
+    blocks: tuple[Block, ...] = (
+        *prose(
+            "Every dot is one test case. The box holds the middle half of the cases, the stroke in it is the median, "
+            "× the mean. A good mean with dots all over the axis is no promise for the next patient. A case without a "
+            f"score has no dot{nor}."
+        ),
+        Figures(panels, keys, "pair swarms"),
+    )
+    return Section("distributions", "How do single cases score?", "Case by case", blocks, summary(evidence))
+
+
+def summary(evidence: Evidence) -> str:
+    """How far the cases of the method with the highest MSFI reach."""
+    views = msfi_views(evidence)
+    scores = case_scores(evidence, "msfi", views[0].condition) if views and "msfi" in evidence.metrics else {}
+    known = {method.label: scores[method.name] for method in evidence.methods if method.name in scores}
+    if not known:
+        return ""
+    best = max(known, key=lambda label: _mean(known[label]))
+    low, high = np.quantile([value for _, value in known[best]], [0.1, 0.9])
+    unit = SCORE.rounded(2)
+    return f"{best}: MSFI {number(float(low), unit)} to {number(float(high), unit)} in 8 of 10 cases."
+
+
+def swarms(evidence: Evidence) -> tuple[Panel, ...]:
+    """The plot of modality correlation, and one of MSFI for each importance."""
+    views = [("mi_correlation", MsfiView({}, "")), *(("msfi", view) for view in msfi_views(evidence))]
+    return tuple(plot for metric, view in views if (plot := _plot(evidence, metric, view)))
 
 
 def case_scores(evidence: Evidence, metric: str, facts: Condition) -> dict[str, FoldScores]:
@@ -58,7 +89,7 @@ def case_scores(evidence: Evidence, metric: str, facts: Condition) -> dict[str, 
     }
 
 
-def _plot(evidence: Evidence, metric: str, view: MsfiView) -> Distribution | None:
+def _plot(evidence: Evidence, metric: str, view: MsfiView) -> Panel | None:
     if metric not in evidence.metrics:
         return None
     scores = case_scores(evidence, metric, view.condition)
@@ -76,7 +107,7 @@ def _plot(evidence: Evidence, metric: str, view: MsfiView) -> Distribution | Non
     limits = (-1.0, 1.0) if metric == "mi_correlation" else (0.0, 1.0)
     name = f"{measure.label}, {view.label}" if view.label else measure.label
     plot = Swarm(f"{name} of every case, by method", name, rows, limits, _floor(evidence, metric, view))
-    return Distribution(name, measure.summary, draw(plot))
+    return Panel(name, draw(plot), measure.summary)
 
 
 def _mean(scores: FoldScores) -> float:

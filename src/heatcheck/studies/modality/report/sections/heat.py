@@ -1,29 +1,62 @@
 """Where the heat goes: how each method shares it between the modalities, and how much of it lies on the lesion."""
 
 import math
-from collections.abc import Mapping
+
+from markupsafe import Markup
 
 from heatcheck.core.records import Estimate
 from heatcheck.core.vocabulary import MEAN
+from heatcheck.report.blocks.block import Block, Prose, Table, prose
 from heatcheck.report.blocks.footnotes import Footnotes
 from heatcheck.report.blocks.matrix import Cell, Column, Matrix, Row, labelled
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.numbers import MISSING, SHARE, interval, number
+from heatcheck.report.page import Section
 from heatcheck.studies.modality.report.facts import estimate, manifest, phi, primary_game
+from heatcheck.studies.modality.report.reliance import reliance_of
 from heatcheck.studies.modality.report.sections.comparison import sorted_by_msfi
 from heatcheck.studies.modality.vocabulary import EVERY_FOLD, PHI_MODALITY
 
 _PERCENT = SHARE.rounded(0)
+SCALE = Markup('0 % <span class="tints" role="img" aria-label="Colour scale: the deeper, the more heat"></span> 100 %.')
 ASIDES = {"modality_sum": "of all heat", "inside_share": "in its lesion"}
 
 
-def heat(evidence: Evidence) -> Mapping[str, object] | None:
-    """The content of the section on heat; None when the run has no such means."""
-    table = _table(evidence)
-    return {"table": table, "has_network": len(table.groups) > 1} if table else None
+def heat(evidence: Evidence) -> Section | None:
+    """How much heat each modality gets, and how much of it lies on the lesion; None when the run has no such means."""
+    table = heat_table(evidence)
+    if table is None:
+        return None
+    row = " (first row)" if len(table.groups) > 1 else ""
+    blocks: tuple[Block, ...] = (
+        *prose(
+            f"In a faithful map, heat is shared between the modalities as the network\u2019s reliance is{row}. With "
+            "one map for all modalities, each gets the same share. The columns on the right say how much of a "
+            "modality\u2019s heat lies inside its lesion. Point at a cell for its interval."
+        ),
+        Table(table),
+        Prose(SCALE, small=True),
+    )
+    return Section("heat", "Where does the heat go?", "Heat", blocks, summary(evidence), printed=True)
 
 
-def _table(evidence: Evidence) -> Matrix | None:
+def summary(evidence: Evidence) -> str:
+    """The share of the heat that the most important modality gets, over the methods with a map for each."""
+    reliance = reliance_of(evidence)
+    if reliance is None:
+        return ""
+    methods = [method.name for method in evidence.methods if method.name not in manifest(evidence).shared]
+    rows = [_mean(evidence, "modality_sum", name, reliance.top) for name in methods]
+    values = [row.value for row in rows if row and not math.isnan(row.value)]
+    if not values:
+        return ""
+    low, high = number(min(values), _PERCENT), number(max(values), _PERCENT)
+    share = high if low == high else f"{low} to {high}"
+    depending = "" if low == high else ", depending on the method"
+    return f"{reliance.top}, the most important modality, gets {share} of the heat{depending}."
+
+
+def heat_table(evidence: Evidence) -> Matrix | None:
     """One row per method and one column per modality, darker with more heat; the network's own shares come first."""
     names, notes, rows = manifest(evidence).modalities, Footnotes(), []
     for method in sorted_by_msfi(evidence):
@@ -58,6 +91,6 @@ def _network(evidence: Evidence) -> Row | None:
     if not sum(values):
         return None
     shares = [value / sum(values) for value in values]
-    title = "the modality\u2019s importance (φ above 0) as a share of all"
+    title = "the modality\u2019s importance, where it is above 0, as a share of all"
     cells = [Cell(number(share, _PERCENT), title=title, tint=share) for share in shares]
     return labelled("Importance, as shares", [*cells, *(Cell("") for _ in names)])

@@ -1,17 +1,19 @@
 """The importance of each modality to the network: Shapley values by fold, what they rest on, and their ranking."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
 
 from heatcheck.core.records import Estimate
+from heatcheck.report.blocks.block import Block, Figures, Heading, Table, fold, prose, tables
 from heatcheck.report.blocks.footnotes import Footnotes
 from heatcheck.report.blocks.matrix import Cell, Column, Matrix, Row, cell_of, labelled
 from heatcheck.report.charts.dotplot import DotPlot, Mark, PlotRow, draw
 from heatcheck.report.charts.panels import Panel
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.numbers import SCORE, SPACE, count, interval, listed, number
+from heatcheck.report.page import Section
 from heatcheck.report.published import figure_cell, with_rows
 from heatcheck.studies.modality.report import literature
 from heatcheck.studies.modality.report.facts import (
@@ -26,6 +28,7 @@ from heatcheck.studies.modality.report.facts import (
     ranked,
     value_of,
 )
+from heatcheck.studies.modality.report.reliance import WHOLE_POINTS, reliance_of
 from heatcheck.studies.modality.report.sections.plain import plain_networks
 from heatcheck.studies.modality.vocabulary import EVERY_FOLD, PHI_LESION, PHI_MODALITY
 
@@ -43,22 +46,39 @@ _EMPTY = Cell("")
 _TIE = f"{SPACE}={SPACE}"  # what is tied stays on one line
 
 
-def importance(evidence: Evidence) -> Mapping[str, object] | None:
-    """The content of the section on importance; None when no Shapley value was computed."""
+def importance(evidence: Evidence) -> Section | None:
+    """How much each modality matters, and its lesion; None when no Shapley value was computed."""
     paper = _is_comparable(evidence)
-    tables = [table for metric in NAMES if (table := _table(evidence, primary_game(evidence, metric), paper=paper))]
-    if not tables:
+    primary = [table for metric in NAMES if (table := _table(evidence, primary_game(evidence, metric), paper=paper))]
+    if not primary:
         return None
-    return {
-        "sentences": [_how(evidence), *_rankings(evidence)],
-        "folds": manifest(evidence).folds,
-        "panels": [panel for metric in NAMES if (panel := plot(evidence, metric))],
-        "tables": tables,
-        "more": _more(evidence),
-        "published": literature.caveat() if paper else "",
-        "known": _known(evidence),
-        "plain": plain_networks(evidence),
-    }
+    over = "mean over folds" if manifest(evidence).folds > 1 else "the value"
+    panels = tuple(panel for metric in NAMES if (panel := plot(evidence, metric)))
+    blocks = (
+        *((Figures(panels, layout="pair"),) if panels else ()),
+        *prose(_how(evidence)),
+        *prose(*rankings(evidence)),
+        *prose(
+            f"Bars: {over} with its 95 % interval. In the tables, small print is the interval, which holds for all "
+            "modalities of a column together; the first place is underlined where it is clear.",
+            small=True,
+        ),
+        *tables(primary),
+        *prose(literature.caveat() if paper else "", small=True),
+        *_known(evidence),
+        *plain_networks(evidence),
+        *(each for words, more in _more(evidence) for each in fold(f"The same by {words}", tables(more))),
+    )
+    return Section("importance", "Which modality matters?", "Importance", blocks, summary(evidence), printed=True)
+
+
+def summary(evidence: Evidence) -> str:
+    """The most important modality with its share of what all contribute, and the order where it is short."""
+    reliance = reliance_of(evidence)
+    if reliance is None:
+        return ""
+    of = f"of the {number(reliance.total, WHOLE_POINTS)} percentage points that all modalities add"
+    return f"{reliance.top}: {number(reliance.importances[reliance.top].value, WHOLE_POINTS)} {of}."
 
 
 def _more(evidence: Evidence) -> list[tuple[str, list[Matrix]]]:
@@ -66,9 +86,9 @@ def _more(evidence: Evidence) -> list[tuple[str, list[Matrix]]]:
     more = []
     for filled, measure in product(manifest(evidence).fills, MEASURES):
         games = [replace(primary_game(evidence, metric), measure=measure, filled=filled) for metric in NAMES]
-        tables = [table for game in games if (table := _table(evidence, game))]
-        if tables and games[0] != primary_game(evidence, PHI_MODALITY):
-            more.append((games[0].words, tables))
+        found = [table for game in games if (table := _table(evidence, game))]
+        if found and games[0] != primary_game(evidence, PHI_MODALITY):
+            more.append((games[0].words, found))
     return more
 
 
@@ -84,7 +104,13 @@ def plot(evidence: Evidence, metric: str) -> Panel | None:
         rows.append(PlotRow(name, aside, (Mark("bar", name, row.value, row.low, row.high),)))
     if not rows:
         return None
-    plotted = DotPlot(NAMES[metric], "Shapley value (φ)", tuple(rows), SCORE, _limits(evidence))
+    plotted = DotPlot(
+        NAMES[metric].removesuffix(" (φ)"),
+        f"added to {MEASURES[_shown(evidence, metric).measure]}",
+        tuple(rows),
+        SCORE,
+        _limits(evidence),
+    )
     return Panel(SHORT[metric], draw(plotted))
 
 
@@ -112,14 +138,15 @@ def _how(evidence: Evidence) -> str:
     return (
         f"The network was shown the test cases with {subsets} subsets{'' if run.exact else ', drawn at random,'} of "
         f"{count(modalities, 'modality', 'modalities')}, the others replaced by {FILLS[run.primary.filled]}. A "
-        f"modality\u2019s Shapley value φ is the {MEASURES[run.primary.measure]} that it adds, averaged over all "
-        "orders in which the modalities could be shown; together the values make up the distance from no modality to "
-        "all of them. Then the same with only the lesion removed, which says where in the image that information "
-        "lies."
+        f"modality\u2019s importance, its Shapley value (φ), is the {MEASURES[run.primary.measure]} that it adds, "
+        "averaged over all orders in which the modalities could be shown; together the values make up the distance "
+        "from no modality to all of them. Then the same with only the lesion removed, which says where in the image "
+        "that information lies."
     )
 
 
-def _rankings(evidence: Evidence) -> list[str]:
+def rankings(evidence: Evidence) -> list[str]:
+    """The order of the modalities, and of their lesions, with how to read it; nothing where neither is known."""
     sentences = []
     for metric in NAMES:
         order = ranked(evidence, primary_game(evidence, metric))
@@ -195,7 +222,7 @@ def _is_comparable(evidence: Evidence) -> bool:
     """Whether the run has the paper's data, modalities and number of folds."""
     run = manifest(evidence)
     return (
-        run.source.published_as == literature.DATA
+        literature.is_data_of(run)
         and literature.has_modalities(run.modalities)
         and run.fold_numbers == literature.FOLDS
     )
@@ -217,8 +244,8 @@ def _with_published(evidence: Evidence, table: Matrix, metric: str, notes: Footn
     return with_rows(table, rows, notes, literature.SOURCE)
 
 
-def _known(evidence: Evidence) -> Mapping[str, object] | None:
-    """The accuracies on sets in which only one modality is informative; None where there are none."""
+def _known(evidence: Evidence) -> tuple[Block, ...]:
+    """The accuracies on sets in which only one modality is informative; nothing where there are none."""
     columns, notes = _columns(evidence), Footnotes()
     rows = [
         labelled(name, [cell_of(known_estimate(evidence, name, fold), SCORE, notes) for fold in columns])
@@ -226,10 +253,10 @@ def _known(evidence: Evidence) -> Mapping[str, object] | None:
         if any(known_estimate(evidence, name, fold) for fold in columns)
     ]
     if not rows:
-        return None
+        return ()
     title, heads = "Accuracy when only this modality is informative", _heads(evidence, "accuracy")
     table = Matrix(title, heads, (("", tuple(rows)),), tuple(notes.reasons), "Modality")
-    return {"table": table, "sentence": _known_sentence(evidence), "published": _known_published(evidence)}
+    return Heading("Importance known by construction"), *prose(_known_sentence(evidence)), Table(table)
 
 
 def _known_sentence(evidence: Evidence) -> str:
@@ -239,9 +266,3 @@ def _known_sentence(evidence: Evidence) -> str:
         "brain around it. A network that relies on a modality is right where that modality is, so the accuracy is the "
         "modality\u2019s importance by construction, known without any ablation."
     )
-
-
-def _known_published(evidence: Evidence) -> str:
-    figures = {name: literature.scalar("known_importance", name) for name in manifest(evidence).known}
-    values = listed([f"{figure.value:g} for {name}" for name, figure in figures.items() if figure])
-    return f"The paper\u2019s network, on other synthetic tumours: {values} ({literature.SOURCE})." if values else ""

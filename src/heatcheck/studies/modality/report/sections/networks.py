@@ -1,16 +1,19 @@
 """The networks behind the maps: folds, cases, epochs, and how well they tell the classes apart."""
 
-from collections.abc import Mapping
+import math
 
 from heatcheck.core.vocabulary import MEAN
+from heatcheck.report.blocks.block import Block, Table, Terms, prose
 from heatcheck.report.blocks.footnotes import Footnotes
 from heatcheck.report.blocks.matrix import Cell, Column, Matrix, cell_of, labelled
 from heatcheck.report.evidence import Evidence
-from heatcheck.report.numbers import SHARE, SPACE, count, listed, number
+from heatcheck.report.numbers import SHARE, SPACE, count, interval, listed, number
+from heatcheck.report.page import Section
 from heatcheck.studies.modality.report import literature
 from heatcheck.studies.modality.report.facts import estimate, manifest
 from heatcheck.studies.modality.vocabulary import EVERY_FOLD
 
+_PERCENT = SHARE.rounded(0)
 COLUMNS = {"accuracy": "Accuracy", "balanced_accuracy": "Balanced accuracy"}
 BALANCED = (
     "The mean over classes of the share of their cases that are classified correctly: always guessing the larger class "
@@ -25,8 +28,33 @@ def _row_name(fold: int | str, folds: int) -> str:
     return "All folds" if fold == EVERY_FOLD else f"Fold {fold}"
 
 
-def networks(evidence: Evidence) -> Mapping[str, object] | None:
-    """The content of the section on the networks; None when nothing is known of them."""
+def networks(evidence: Evidence) -> Section | None:
+    """The networks, their cases and how often they are right; None when nothing is known of them."""
+    table = _table(evidence)
+    if table is None:
+        return None
+    blocks: tuple[Block, ...] = (
+        *prose(_origin(evidence)),
+        Table(table),
+        *prose(_published(evidence), small=True),
+        Terms((("Balanced accuracy", BALANCED),)),
+    )
+    return Section("networks", "How good are the networks?", "Networks", blocks, summary(evidence))
+
+
+def summary(evidence: Evidence) -> str:
+    """How often the networks are right."""
+    folds = manifest(evidence).folds
+    row = estimate(evidence, MEAN, "balanced_accuracy", {"fold": EVERY_FOLD if folds > 1 else 1})
+    if row is None or math.isnan(row.value):
+        return count(folds, "network") + "."
+    between = interval(row.low, row.high, _PERCENT)
+    value = number(row.value, _PERCENT) + (f" ({between})" if between else "")
+    return f"{count(folds, 'network')}; balanced accuracy {value}."
+
+
+def _table(evidence: Evidence) -> Matrix | None:
+    """One row per network with its cases and how often it is right."""
     run = manifest(evidence)
     shown: list[int | str] = [*run.fold_numbers, EVERY_FOLD] if run.folds > 1 else [*run.fold_numbers]
     means = {(fold, metric): estimate(evidence, MEAN, metric, {"fold": fold}) for fold in shown for metric in COLUMNS}
@@ -46,15 +74,8 @@ def networks(evidence: Evidence) -> Mapping[str, object] | None:
     heads = [Column(name, "cases") for name in parts] + [Column(name, "of test") for name in run.classes]
     heads += [Column("Epoch", "chosen")] if run.trained else []
     heads += [Column(name, main=name != "Accuracy") for name in COLUMNS.values()]
-    table = Matrix(
-        "The networks and their test cases", tuple(heads), (("", tuple(rows)),), tuple(notes.reasons), "Network"
-    )
-    return {
-        "sentences": [_origin(evidence)],
-        "table": table,
-        "terms": [("Balanced accuracy", BALANCED)],
-        "published": _published(evidence),
-    }
+    caption = "The networks and their test cases"
+    return Matrix(caption, tuple(heads), (("", tuple(rows)),), tuple(notes.reasons), "Network")
 
 
 def _origin(evidence: Evidence) -> str:
@@ -70,11 +91,9 @@ def _origin(evidence: Evidence) -> str:
 
 
 def _published(evidence: Evidence) -> str:
-    source = manifest(evidence).source
-    subject = "five folds" if source.published_as == literature.DATA else "synthetic" if source.drawn else ""
-    figure = literature.scalar("accuracy", subject)
+    """The paper's accuracy, beside runs on its data."""
+    figure = literature.scalar("accuracy", "five folds") if literature.is_data_of(manifest(evidence)) else None
     if figure is None:
         return ""
     accuracy = f"{number(figure.value, SHARE.rounded(2))} ± {100 * (figure.high - figure.value):.2f}{SPACE}%"
-    data = "BraTS 2020, five folds" if subject == "five folds" else "its own synthetic tumours"
-    return f"Published accuracy on {data}: {accuracy} ({literature.SOURCE})."
+    return f"Published accuracy on BraTS 2020, five folds: {accuracy} ({literature.SOURCE})."

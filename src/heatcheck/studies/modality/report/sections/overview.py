@@ -1,15 +1,19 @@
-"""At a glance: what the criterion says of every method, and what the words mean."""
+"""What each method is shown to do: its answers with their numbers, and what the words mean."""
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Sequence
+
+from markupsafe import Markup
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.core.vocabulary import MEAN
 from heatcheck.judging.judgement import Answer
 from heatcheck.judging.sizes import Sizes
-from heatcheck.report.evidence import Entrant, Evidence
-from heatcheck.report.numbers import SCORE, SHARE, interval, number
+from heatcheck.report.blocks.block import ListCell, ListColumn, Listing, Prose, Terms, bullets, fold, prose
+from heatcheck.report.evidence import Evidence
+from heatcheck.report.numbers import SCORE, SHARE, count, interval, listed, number
+from heatcheck.report.page import Section
 from heatcheck.report.verdict import CLEARLY, NOT_SHOWN, answer, would_decide
 from heatcheck.studies.modality.report.claims import (
     BOTH,
@@ -21,6 +25,8 @@ from heatcheck.studies.modality.report.claims import (
     MODALITY_AT_LEAST,
     NAMES_IT,
     NEITHER,
+    ORDER,
+    SIGNS,
     UNJUDGED,
     MethodClaims,
     every_claim,
@@ -29,14 +35,15 @@ from heatcheck.studies.modality.report.claims import NOT_SHOWN as OPEN
 from heatcheck.studies.modality.report.facts import manifest, masks_in_words, needs_images, study_floors
 from heatcheck.studies.modality.vocabulary import AGREEMENT
 
-SIGNS = {
-    BOTH: "✓",
-    LESION_AT_LEAST: "◐",
-    LESION: "◐",
-    MODALITY_AT_LEAST: "◐",
-    MODALITY: "◐",
-    OPEN: "?",
-    NEITHER: "✕",
+_OUTCOMES = {  # in the summary
+    BOTH: "show modality and lesion",
+    LESION_AT_LEAST: "the lesion (modality not shown)",
+    LESION: "only the lesion",
+    MODALITY_AT_LEAST: "the modality (lesion not shown)",
+    MODALITY: "only the modality",
+    OPEN: "are not shown to do either",
+    NEITHER: "do neither",
+    UNJUDGED: "not judged",
 }
 TERMS = ("mi_correlation", "msfi", "lesion_share", "delta_aupc")
 _UNIT = SCORE.rounded(2)
@@ -59,36 +66,62 @@ INTERVAL = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ModalityVerdictRow:
-    """A row of the table: outcome and reasons in words."""
-
-    entrant: Entrant
-    sign: str
-    outcome: str
-    names: str
-    marks: str
-    follows: str
-
-
-def overview(evidence: Evidence) -> Mapping[str, object] | None:
-    """The content of the first section; None when there is no method."""
+def overview(evidence: Evidence) -> Section | None:
+    """What each method is shown to do, and what that means; None when there is no method."""
     claims = every_claim(evidence)
     if not claims:
         return None
-    terms = [(evidence.metrics[m].label, evidence.metrics[m].summary)
-             for m in TERMS if m in evidence.metrics]  # fmt: skip
+    judged = [one for one in claims if one.outcome != UNJUDGED]
+    unjudged = [one.entrant.label for one in claims if one.outcome == UNJUDGED]
+    noise = () if needs_images(evidence) else (Prose(Markup("<b>{}</b>").format(NOISE)),)
+    missing = f"Not judged because scores are missing: {', '.join(unjudged)}." if unjudged else ""
+    blocks = (
+        *noise,
+        *((_table(evidence, judged),) if judged else ()),
+        *prose(missing, small=True),
+        *prose("A map of several modalities should do two things:"),
+        *bullets((NAMES_IT, MARKS_IT)),
+        *prose(FOLLOWS_IT),
+        *prose(f"{CLEARLY} {_sizes(evidence)} {NOT_SHOWN}"),
+        *fold("What the scores mean", (_terms(evidence),)),
+    )
+    return Section("overview", "What does each method show?", "Methods", blocks, summary(claims), printed=True)
+
+
+def summary(claims: Sequence[MethodClaims]) -> str:
+    """How many methods have each outcome, the best outcome first."""
+    if len(claims) == 1:
+        return f"{claims[0].entrant.label}: {claims[0].outcome}."
+    counted = Counter(one.outcome for one in claims)
+    parts = [f"{counted[outcome]} {_OUTCOMES[outcome]}" for outcome in ORDER if counted[outcome]]
+    return f"Of {count(len(claims), 'method')}, {listed(parts)}."
+
+
+def _table(evidence: Evidence, judged: Sequence[MethodClaims]) -> Listing:
+    """A row per method: its outcome, and the answer to each question with the numbers behind it."""
+    heads = [
+        ListColumn("Method"),
+        ListColumn("It shows"),
+        ListColumn("Names the modality? Order of the clear pairs, against the best floor\u2019s", wide=True),
+        ListColumn("Marks the lesion? MSFI against the best floor\u2019s", wide=True),
+    ]
+    several = manifest(evidence).folds > 1
+    if several:
+        heads.append(ListColumn("Follows the network? Order, its own less other networks\u2019", wide=True))
+    rows = [_row(evidence, one) for one in judged]
+    return Listing(
+        "What each method is shown to do",
+        tuple(heads),
+        tuple(row if several else row[:-1] for row in rows),
+    )
+
+
+def _terms(evidence: Evidence) -> Terms:
+    """The scores, the lesion, the floors and intervals, explained."""
+    scores = [(evidence.metrics[m].label, evidence.metrics[m].summary)
+              for m in TERMS if m in evidence.metrics]  # fmt: skip
     lesion = ("Lesion", f"In this run: {masks_in_words(evidence)}.")
-    return {
-        "rows": [_row(evidence, one) for one in claims if one.outcome != UNJUDGED],
-        "unjudged": [one.entrant.label for one in claims if one.outcome == UNJUDGED],
-        "criterion": (NAMES_IT, MARKS_IT),
-        "follows": FOLLOWS_IT,
-        "networks": manifest(evidence).folds,
-        "clearly": f"{CLEARLY} {_sizes(evidence)} {NOT_SHOWN}",
-        "noise": "" if needs_images(evidence) else NOISE,
-        "terms": [*terms, lesion, ("Floors", FLOOR), ("Interval", INTERVAL)],
-    }
+    return Terms((*scores, lesion, ("Floors", FLOOR), ("Interval", INTERVAL)))
 
 
 def _sizes(evidence: Evidence) -> str:
@@ -105,7 +138,8 @@ def _sizes(evidence: Evidence) -> str:
     )
 
 
-def _row(evidence: Evidence, claims: MethodClaims) -> ModalityVerdictRow:
+def _row(evidence: Evidence, claims: MethodClaims) -> tuple[str | ListCell, ...]:
+    """Method, outcome, and the three answers in words."""
     floors = study_floors(evidence)
     floor = evidence.value(MEAN, "msfi", ALL_FINDINGS, floors[0].name) if floors else math.nan
     names = "no: one map for all modalities" if claims.shares else _named(evidence, claims)
@@ -114,7 +148,8 @@ def _row(evidence: Evidence, claims: MethodClaims) -> ModalityVerdictRow:
     said = ANSWERS[claims.marks.answer]
     marks = f"{said}: {msfi}{against}{_above(claims.difference)}{_decided(claims.difference)}"
     follows = "no: one map for all modalities" if claims.shares else _answered(claims.following)
-    return ModalityVerdictRow(claims.entrant, SIGNS[claims.outcome], claims.outcome, names, marks, follows)
+    outcome = ListCell(claims.outcome, sign=SIGNS[claims.outcome])
+    return claims.entrant.label, outcome, names, marks, follows
 
 
 def _named(evidence: Evidence, claims: MethodClaims) -> str:

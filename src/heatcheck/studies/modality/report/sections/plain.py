@@ -1,10 +1,9 @@
 """The importances to networks from which no modality was hidden in training, beside those to the networks explained."""
 
-from collections.abc import Mapping
-
 from heatcheck.core.records import Estimate
 from heatcheck.core.vocabulary import Statistic
 from heatcheck.judging.judgement import judgement_of, opposite_of
+from heatcheck.report.blocks.block import Block, Heading, Table, prose
 from heatcheck.report.blocks.footnotes import Footnotes
 from heatcheck.report.blocks.matrix import Cell, Column, Matrix, cell_of, labelled
 from heatcheck.report.evidence import Evidence
@@ -19,11 +18,30 @@ HEADS = (
 )
 NAMES = {PHI_MODALITY: "Whole modalities", PHI_LESION: "Lesion only"}
 ONE_EACH = "With one training of each, this is said of the two networks, not of hiding modalities."
+READINGS = (
+    "A network that never met an image without a modality is asked here about images unlike all it learned from; one "
+    "that did may have learned to rely on others. Neither reading is wrong; maps and scores of this page are of the "
+    "networks explained."
+)
 _WORDS = {True: "✓ clearly higher", False: "✕ clearly lower"}
 
 
-def plain_networks(evidence: Evidence) -> Mapping[str, object] | None:
-    """Both importances side by side; None where the run has one only."""
+def plain_networks(evidence: Evidence) -> tuple[Block, ...]:
+    """Both importances side by side; nothing where the run has one only."""
+    table = plain_table(evidence)
+    if table is None:
+        return ()
+    hidden = manifest(evidence).plain
+    return (
+        Heading("If no modality is hidden in training"),
+        *prose(plain_sentence(evidence), READINGS),
+        Table(table),
+        *prose(f"Nothing hidden: {hidden}." if hidden else "", small=True),
+    )
+
+
+def plain_table(evidence: Evidence) -> Matrix | None:
+    """Importance to the networks explained and to those from which nothing was hidden; None without these."""
     notes, groups = Footnotes(), []
     for metric, label in NAMES.items():
         rows = {name: _rows(evidence, metric, name) for name in manifest(evidence).modalities}
@@ -32,8 +50,7 @@ def plain_networks(evidence: Evidence) -> Mapping[str, object] | None:
             groups.append((label, tuple(cells)))
     if not groups:
         return None
-    table = Matrix("Importance by what was hidden in training", HEADS, tuple(groups), tuple(notes.reasons), "Modality")
-    return {"table": table, "sentence": _sentence(evidence), "networks": manifest(evidence).plain}
+    return Matrix("Importance by what was hidden in training", HEADS, tuple(groups), tuple(notes.reasons), "Modality")
 
 
 def _plain(evidence: Evidence, statistic: Statistic, metric: str, modality: str) -> Estimate | None:
@@ -60,7 +77,7 @@ def _outcome(row: Estimate) -> str:
     return "no difference that matters" if above.is_no and below.is_no else "not shown"
 
 
-def _sentence(evidence: Evidence) -> str:
+def plain_sentence(evidence: Evidence) -> str:
     """Whether networks from which nothing was hidden rely on other modalities."""
     differences = {
         name: _plain(evidence, PLAIN_DIFFERENCE, PHI_MODALITY, name) for name in manifest(evidence).modalities

@@ -1,15 +1,17 @@
 """Where maps are better and worse: with the answer, the network's uncertainty and the size of the lesion."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from heatcheck.core.records import Estimate
 from heatcheck.core.vocabulary import SLOPE
 from heatcheck.judging.judgement import judgement_of, opposite_of
+from heatcheck.report.blocks.block import Block, bullets, fold, prose, tables
 from heatcheck.report.blocks.footnotes import Footnotes
 from heatcheck.report.blocks.matrix import Column, Matrix, Row, cell_of, grouped
 from heatcheck.report.evidence import Entrant, Evidence
 from heatcheck.report.numbers import SCORE, count, few, number
+from heatcheck.report.page import Section
 from heatcheck.studies.modality.report.facts import FLOOR_ENTRANTS, estimate, manifest
 from heatcheck.studies.modality.vocabulary import CORRECT, LESION_SIZE, QUALITY, UNCERTAINTY, UNIFORM
 
@@ -35,20 +37,49 @@ ABOUT = {
 }
 
 
-def quality(evidence: Evidence) -> Mapping[str, object] | None:
-    """The content of the section; None where the run has no such slopes."""
-    tables = [table for metric in QUALITY if (table := _table(evidence, metric))]
-    if not tables:
+HOW = (
+    "Change of the score from one end of a feature to the other, by least squares with a level of its own for every "
+    "network. Intervals allow for several cases of one patient and hold for all methods, scores and features "
+    "together; a change matters if it is that between two methods over most of the feature (10th to 90th percentile). "
+    "That a score goes with a feature does not say why."
+)
+
+
+def quality(evidence: Evidence) -> Section | None:
+    """What scores of single cases go with; None where the run has no such slopes."""
+    matrices = [matrix for metric in QUALITY if (matrix := slope_table(evidence, metric))]
+    if not matrices:
         return None
-    sentences = [_sentence(evidence, feature) for feature in COLUMNS]
-    return {"sentences": [*sentences, *_of_uniform(evidence)], "first": tables[0], "others": tables[1:]}
+    said = sentences(evidence)
+    first, *others = tables(matrices)
+    blocks: tuple[Block, ...] = (
+        *prose(
+            "Scores of single cases vary. This asks what they go with: whether the answer is right, how uncertain the "
+            "network is (the entropy of its probabilities), and how much of the head the lesion fills."
+        ),
+        *bullets(said),
+        first,
+        *prose(HOW, small=True),
+        *fold("The same for other scores", others),
+    )
+    return Section("quality", "Where are maps better?", "Quality", blocks, summary(said))
+
+
+def summary(said: Sequence[str]) -> str:
+    """The first sentence that says something clear, or the first."""
+    return next((sentence for sentence in said if sentence.startswith("MSFI is ")), said[0])
+
+
+def sentences(evidence: Evidence) -> list[str]:
+    """What MSFI goes with, feature by feature, and how a uniform map changes with the lesion's size."""
+    return [*(_sentence(evidence, feature) for feature in COLUMNS), *_of_uniform(evidence)]
 
 
 def _slope(evidence: Evidence, metric: str, method: str, feature: str) -> Estimate | None:
     return estimate(evidence, SLOPE, metric, {"feature": feature}, method)
 
 
-def _table(evidence: Evidence, metric: str) -> Matrix | None:
+def slope_table(evidence: Evidence, metric: str) -> Matrix | None:
     """Methods, and the uniform head below them, against features."""
     notes = Footnotes()
     uniform = [entrant for entrant in FLOOR_ENTRANTS if entrant.name == UNIFORM]

@@ -1,20 +1,72 @@
 """How methods rank: mean ranks over patients, Friedman's test and Nemenyi's pairs, which judge nothing."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+
+from markupsafe import Markup
 
 from heatcheck.core.records import Estimate
+from heatcheck.report.blocks.block import Block, Figures, fold, prose
+from heatcheck.report.charts.panels import Panel
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.numbers import count, few, listed
+from heatcheck.report.page import Section
 from heatcheck.report.ranking import Ranking, RankingView, ranking_of
 
 METRICS = ("msfi", "mi_correlation", "lesion_share", "median_iou", "delta_aupc")
 MAIN = 2  # of these are shown at once
+HOW = (
+    "For every patient the methods are ranked, 1 for the best; the cases of one patient are averaged first, because "
+    "they are not independent. A thick bar on the right joins methods of which Nemenyi\u2019s test (at 5 %) finds no "
+    "two different. Ranks say in which order methods stand, not by how much: a small difference that is the same in "
+    "most patients ranks differently, too. So they are no judgement, and nothing is claimed from them. By modality "
+    "correlation, all patients of a network share its one order of the modalities: p-values count patients, the order "
+    "rests on networks. A map that is 0 everywhere counts as 0, and by modality correlation so does one that gives "
+    "every modality the same or is one for all modalities; a case in which a method has no score for another reason "
+    "is left out for all methods."
+)
 
 
-def ranks(evidence: Evidence) -> Mapping[str, object] | None:
-    """The content of the section on differences; None when no test was made."""
-    views = [view for metric in METRICS if (view := _view(evidence, metric))]
-    return {"rankings": views[:MAIN], "more": views[MAIN:]} if views else None
+def ranks(evidence: Evidence) -> Section | None:
+    """The mean ranks by every metric; None when no test was made."""
+    views = ranking_views(evidence)
+    if not views:
+        return None
+    blocks: tuple[Block, ...] = (
+        *prose(HOW),
+        _figures(views[:MAIN], "pair"),
+        *fold("By the other measures", (_figures(views[MAIN:]),) if views[MAIN:] else ()),
+    )
+    return Section("ranks", "Which methods differ in rank?", "Ranks", blocks, summary(evidence))
+
+
+def summary(evidence: Evidence) -> str:
+    """How many methods the test joins with the first by MSFI."""
+    ranking = ranking_of(evidence, METRICS[0])
+    name = evidence.label_of(METRICS[0])
+    if ranking is None or not ranking.is_defined:
+        return ""
+    if not ranking.differ:
+        return f"By {name}, the methods\u2019 ranks may be chance."
+    joined = len(ranking.best) - 1
+    methods = count(joined, "other method") if joined else "no other method"
+    return f"By {name}, {methods} of {len(ranking.mean_ranks) - 1} cannot be ranked apart from the first."
+
+
+def ranking_views(evidence: Evidence) -> list[RankingView]:
+    """Test, first places and diagram of every metric that was ranked."""
+    return [view for metric in METRICS if (view := _view(evidence, metric))]
+
+
+def starred(ranking: Ranking | None) -> frozenset[str]:
+    """The first in mean rank and those not ranked apart from it; none where that is half of all methods or more."""
+    if ranking is None or 2 * len(ranking.best) >= len(ranking.mean_ranks):
+        return frozenset()
+    return ranking.best
+
+
+def _figures(views: Sequence[RankingView], layout: str = "") -> Figures:
+    panels = tuple(Panel(view.name, view.diagram or Markup(""), " ".join(view.sentences)) for view in views)
+    return Figures(panels, layout=layout)
 
 
 def _view(evidence: Evidence, metric: str) -> RankingView | None:
@@ -25,13 +77,16 @@ def _view(evidence: Evidence, metric: str) -> RankingView | None:
     if not ranking.is_defined:
         return RankingView(name, (ranking.outcome,), None)
     labels = {entrant.name: entrant.label for entrant in (*evidence.methods, *evidence.floors)}
-    diagram = ranking.diagram(
-        f"{name}: mean ranks", lambda method: labels[method] + (" *" if method in ranking.best else "")
-    )
+    stars = starred(ranking)
+    diagram = ranking.diagram(f"{name}: mean ranks", lambda method: labels[method] + (" *" if method in stars else ""))
     return RankingView(name, (ranking.outcome, *_best(ranking, labels), _cases(ranking.test)), diagram)
 
 
 def _best(ranking: Ranking, labels: Mapping[str, str]) -> list[str]:
+    """Which methods the test does not rank apart from the first."""
+    if ranking.best and not starred(ranking):
+        joined, every = len(ranking.best), len(ranking.mean_ranks)
+        return [f"By Nemenyi\u2019s test (at 5 %), {joined} of {every} methods may be the first in mean rank."]
     by_rank = sorted(ranking.mean_ranks, key=lambda name: ranking.mean_ranks[name])
     ordered = [labels[name] for name in by_rank if name in ranking.best]
     if not ordered:
@@ -39,9 +94,9 @@ def _best(ranking: Ranking, labels: Mapping[str, str]) -> list[str]:
     names = listed(ordered) if len(ordered) <= 6 else few(ordered)
     if len(ordered) == 1:
         return [
-            f"Nemenyi\u2019s test (at 5 %) tells every other method apart from {names} (*), the first in mean rank."
+            f"By Nemenyi\u2019s test (at 5 %), every other method differs from {names} (*), the first in mean rank."
         ]
-    return [f"Nemenyi\u2019s test (at 5 %) does not tell apart from the first mean rank (*): {names}."]
+    return [f"By Nemenyi\u2019s test (at 5 %), these do not differ from the first in mean rank (*): {names}."]
 
 
 def _cases(test: Estimate) -> str:

@@ -2,16 +2,18 @@
 
 import csv
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+
+from markupsafe import Markup
 
 from heatcheck.core.paths import without_paths
 from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.core.vocabulary import CORRELATION, MEAN
+from heatcheck.report.blocks.block import Heading, Table, Terms, prose
 from heatcheck.report.blocks.footnotes import Footnotes
 from heatcheck.report.blocks.matrix import Column, Matrix, Row, cell_of, grouped
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.numbers import SCORE, Unit, count, interval, number, probability
+from heatcheck.report.page import Section
 from heatcheck.studies.modality.report import literature
 from heatcheck.studies.modality.report.facts import estimate, manifest
 from heatcheck.studies.modality.vocabulary import (
@@ -27,42 +29,44 @@ from heatcheck.studies.modality.vocabulary import (
 LONGEST = 600  # letters of a comment
 MOST = 200  # comments on the page
 ENOUGH = 60  # patients with whom BCa intervals of ρ and α hold, by simulation
+COMMENT = Markup('\u201c{}\u201d <span class="small">{}, {}, case {}</span>')  # readers are numbered, not named
 _POINTS = Unit(1, 0)
 _SCORE = SCORE.rounded(2)
 
 
-@dataclass(frozen=True, slots=True)
-class Comment:
-    """A reader's comment on one map; readers are numbered, not named."""
-
-    reader: str
-    case: str
-    rating: str
-    words: str
-
-
-def ratings(evidence: Evidence) -> Mapping[str, object] | None:
-    """The content of the section on ratings; None when there are none."""
+def ratings(evidence: Evidence) -> Section | None:
+    """What readers gave the maps; None when there are no ratings."""
     table = _table(evidence)
     if table is None:
         return None
     comments = _comments(evidence)
-    return {
-        "sentences": [
-            sentence
-            for sentence in (
-                _basis(evidence),
-                *_together(evidence),
-                _as_published(evidence),
-                _agreement(evidence),
-                _too_short(evidence),
-            )
-            if sentence
-        ],
-        "table": table,
-        "comments": comments,
-        "published": _published(),
-    }
+    blocks = (
+        *(each for sentence in sentences(evidence) for each in prose(sentence)),
+        Table(table),
+        *prose(_published(evidence), small=True),
+        *((Heading("In the readers\u2019 words"), Terms(comments)) if comments else ()),
+    )
+    return Section("ratings", "What do readers think?", "Ratings", blocks, summary(evidence))
+
+
+def summary(evidence: Evidence) -> str:
+    """The method with the highest mean rating."""
+    means = {m.label: evidence.value(MEAN, RATING, ALL_FINDINGS, m.name) for m in evidence.methods}
+    known = {label: value for label, value in means.items() if not math.isnan(value)}
+    best = max(known, key=lambda label: known[label], default="")
+    return f"Highest mean rating: {best}, {number(known[best], _POINTS)} of 100." if best else ""
+
+
+def sentences(evidence: Evidence) -> list[str]:
+    """What the ratings rest on, how they go with MSFI, and how far the readers agree."""
+    every = (
+        _basis(evidence),
+        *_together(evidence),
+        _as_published(evidence),
+        _agreement(evidence),
+        _too_short(evidence),
+    )
+    return [sentence for sentence in every if sentence]
 
 
 def _table(evidence: Evidence) -> Matrix | None:
@@ -157,20 +161,20 @@ def _too_short(evidence: Evidence) -> str:
     )
 
 
-def _comments(evidence: Evidence) -> list[tuple[str, list[Comment]]]:
+def _comments(evidence: Evidence) -> tuple[tuple[str, Markup], ...]:
     """The comments by method, in the order of the run's methods; nothing where the file is missing or unreadable."""
     labels = {entrant.name: entrant.label for entrant in (*evidence.methods, *evidence.floors)}
-    by_method: dict[str, list[Comment]] = {}
+    by_method: dict[str, list[Markup]] = {}
     readers: dict[str, str] = {}
     for row in _rows(evidence):
         reader = readers.setdefault(row["reader"], f"Reader {len(readers) + 1}")
         words = str(without_paths(row["comment"].strip()))[:LONGEST]
         if words and sum(map(len, by_method.values())) < MOST:
-            comment = Comment(reader, str(without_paths(row["case"])), row["rating"], words)
-            by_method.setdefault(row["method"], []).append(comment)
+            case = str(without_paths(row["case"]))
+            by_method.setdefault(row["method"], []).append(COMMENT.format(words, reader, row["rating"], case))
     order = list(labels)
     ordered = sorted(by_method, key=lambda name: order.index(name) if name in order else len(order))
-    return [(labels.get(name, name), by_method[name]) for name in ordered]
+    return tuple((labels.get(name, name), Markup("<br>").join(by_method[name])) for name in ordered)
 
 
 def _rows(evidence: Evidence) -> list[dict[str, str]]:
@@ -182,9 +186,10 @@ def _rows(evidence: Evidence) -> list[dict[str, str]]:
         return []
 
 
-def _published() -> str:
+def _published(evidence: Evidence) -> str:
+    """What the paper found, beside runs on its data."""
     rho, p = literature.scalar("spearman", "rating and MSFI"), literature.scalar("spearman_p", "rating and MSFI")
-    if rho is None or p is None:
+    if rho is None or p is None or not literature.is_data_of(manifest(evidence)):
         return ""
     return (
         f"Published, one neurosurgeon on two cases: ρ = {rho.value:g} (p = {p.value:g}) between rating and MSFI "

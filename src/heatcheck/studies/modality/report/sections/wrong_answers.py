@@ -1,16 +1,18 @@
 """What maps show where the network is wrong, and whether anything known without the truth warns of it."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.core.vocabulary import MEAN, condition_of
 from heatcheck.judging.judgement import Answer, judgement_of, opposite_of
+from heatcheck.report.blocks.block import Fold, Prose, Table, bullets, fold, prose, tables
 from heatcheck.report.blocks.footnotes import Footnotes
 from heatcheck.report.blocks.matrix import Cell, Column, Matrix, Row, cell_of, grouped, labelled
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.numbers import SCORE, Unit, count, few, listed
+from heatcheck.report.page import Section
 from heatcheck.report.verdict import would_decide
 from heatcheck.studies.modality.report.facts import is_defined, manifest
 from heatcheck.studies.modality.vocabulary import ANSWERS, MAP_FEATURES, PROBABILITY, WARNING
@@ -22,16 +24,48 @@ MEANS = {
     "agreement": "Agreement with the other methods",
     "concentration": "Share of the heat in the hottest tenth",
 }
+OPEN = "Whether"  # begins the sentence where nothing can be said
 CHANCE = 0.5  # the AUROC of a feature that says nothing
 _CALLS = ("right", "wrong")
 
 
-def wrong_answers(evidence: Evidence) -> Mapping[str, object] | None:
-    """The content of the section on wrong answers; None where the run has none to tell."""
+WHY = (
+    "In use nobody knows whether an answer is right. A map helps there only if something about it, known without the "
+    "truth, warns of a wrong answer. A wrong answer that names a class is a false positive of that class, and misses "
+    "another."
+)
+HOW = (
+    "AUROC for \u201cthis answer is wrong\u201d: 0.5 is chance, and below it the feature warns the other way round. "
+    "Intervals draw patients and hold for all features and kinds of answer together; a warning matters from 0.6 on. "
+    "Agreement is the mean rank correlation of a map with those of the other methods; a map without any hot spot has "
+    "10 % of its heat in its hottest tenth. Both are taken on small copies of all modalities."
+)
+
+
+def wrong_answers(evidence: Evidence) -> Section | None:
+    """What warns of a wrong answer; None where the run does not say which answers are wrong."""
     if not any(is_defined(_row(evidence, ANSWERS, "answers", ALL_FINDINGS, call=call)) for call in _CALLS):
         return None
-    tables = [table for metric in MEANS if (table := _means(evidence, metric))]
-    return {"sentences": list(_sentences(evidence)), "warns": _warns(evidence), "tables": tables}
+    said, warns = sentences(evidence), warning_table(evidence)
+    blocks = (
+        *prose(WHY),
+        *bullets(said),
+        *((Prose(HOW, small=True), Table(warns)) if warns else ()),
+        *_by_answer(evidence),
+    )
+    title = "Does anything warn of a wrong answer?"
+    return Section("wrong_answers", title, "Wrong answers", blocks, said[0 if said[1].startswith(OPEN) else 1])
+
+
+def _by_answer(evidence: Evidence) -> tuple[Fold, ...]:
+    """What the maps show on right and on wrong answers."""
+    matrices = [table for metric in MEANS if (table := _means(evidence, metric))]
+    note = prose(
+        "Means by answer, with intervals for each mean alone; they support no claim. Maps explain the class that the "
+        "network names.",
+        small=True,
+    )
+    return fold("What the maps show on right and on wrong answers", (*note, *tables(matrices)) if matrices else ())
 
 
 def _row(
@@ -51,6 +85,11 @@ def _number(evidence: Evidence, finding: str, call: str) -> int:
     return round(row.value) if row and is_defined(row) else 0
 
 
+def sentences(evidence: Evidence) -> list[str]:
+    """How many answers are wrong, what clearly warns of it, and what does so the other way round."""
+    return list(_sentences(evidence))
+
+
 def _sentences(evidence: Evidence) -> Iterator[str]:
     right, wrong = (_number(evidence, ALL_FINDINGS, call) for call in _CALLS)
     parts = []
@@ -62,7 +101,7 @@ def _sentences(evidence: Evidence) -> Iterator[str]:
     decided = [(label, row) for label, row in rows if is_defined(row) and not math.isnan(row.low)]
     if not decided:
         reason = next((row.reason for _, row in rows if row.reason), "no feature has a value")
-        yield f"Whether anything warns of a wrong answer cannot be said: {reason}."
+        yield f"{OPEN} anything warns of a wrong answer cannot be said: {reason}."
         return
     warn = [label for label, row in decided if judgement_of(row).is_yes]
     turned = [label for label, row in decided if opposite_of(row).is_yes]
@@ -84,7 +123,7 @@ def _features(evidence: Evidence, finding: str) -> Iterator[tuple[str, Estimate 
                 yield f"{method.label}: {LABELS[name]}", row
 
 
-def _warns(evidence: Evidence) -> Matrix | None:
+def warning_table(evidence: Evidence) -> Matrix | None:
     """Features against AUROCs: of all answers, and of those that name each class."""
     columns = {finding: dict(_features(evidence, finding)) for finding in _kinds(evidence)}
     if not any(row and is_defined(row) for column in columns.values() for row in column.values()):

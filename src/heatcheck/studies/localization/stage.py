@@ -40,6 +40,10 @@ class ScoringStage(CaseStage[str, CaseKey]):
 
     def work(self, shard: int) -> ShardTables:
         """Scores, predictions and timings of one shard's cases under its model."""
+        return self.work_on(shard, self.parts[shard].cases)
+
+    def work_on(self, shard: int, cases: Sequence[CaseKey]) -> ShardTables:
+        """The same of some of the shard's cases."""
         part = self.parts[shard]
         scorer = _ModelScorer(
             shard,
@@ -52,7 +56,7 @@ class ScoringStage(CaseStage[str, CaseKey]):
             to_show=self.to_show.get(part.group),
             views=replace(self.views, said={}) if self.views else None,  # a shard belongs to one model
         )
-        rows = score_read_cases(self.split.source, part.cases, scorer, self.envelope.batch_size, self.workers)
+        rows = score_read_cases(self.split.source, cases, scorer, self.envelope.batch_size, self.workers)
         return rows.sorted_tables()
 
 

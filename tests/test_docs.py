@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from heatcheck.cli.main import app
+from heatcheck.core.described import described
 from heatcheck.explaining.named_model import FACTS
 from heatcheck.methods import METHODS
 from heatcheck.models import Preprocessing
@@ -16,6 +17,7 @@ from heatcheck.sources import SOURCES
 from heatcheck.studies.alignment.report.sections.blame import BEFORE, UNDER
 from heatcheck.studies.alignment.spec import AlignmentBody
 from heatcheck.studies.localization.plan import LocalizationBody
+from heatcheck.triggers import TRIGGERS
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "heatcheck"
@@ -32,6 +34,32 @@ def load(path):
 def test_reference_and_glossary_are_written_from_the_code():
     for path, text in load(ROOT / "docs" / "reference.py").pages().items():
         assert path.read_text(encoding="utf-8") == text, "run `python docs/reference.py`"
+
+
+def test_every_setting_and_key_of_the_reference_says_what_it_means():
+    reference = load(ROOT / "docs" / "reference.py")
+    bodies = [
+        *reference.SPECS.values(),
+        *(facts.settings for kind in (METHODS, SOURCES, TRIGGERS) for facts in kind.values()),
+    ]
+    every, waiting = set(), bodies
+    while waiting:
+        every |= set(waiting)
+        waiting = [part for body in waiting for each in described(body) for part in each.parts if part not in every]
+    silent = [f"{body.__name__}.{each.name}" for body in every for each in described(body) if not each.meaning]
+    assert not silent, "write a comment beside the field, or a line into core/meanings.py"
+    text = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
+    assert {
+        name for body in every for each in described(body) if f"`{each.name}`" not in text for name in [each.name]
+    } == set()
+    assert not re.search(r"\b(None|nan|PydanticUndefined)\b", text.partition("## Settings of methods")[2])
+
+
+def test_the_links_within_the_reference_lead_to_its_headings():
+    text = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    anchors = {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    assert set(re.findall(r"\]\(#([^)]+)\)", text)) <= anchors
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -112,10 +112,15 @@ def test_failed_cases_end_with_code_3(heatcheck, spec, tmp_path):
     (tmp_path / "labels.csv").write_text("image,Edema\na,1\nb,0\n")
     source = {"name": "folder", "images": "images", "labels": "labels.csv"}
     spec.write_text(yaml.safe_dump({**SPEC, "source": source}))
-    code, _, err = heatcheck("run", spec, "--out", tmp_path / "run", "-q")
+    command = ("run", spec, "--out", tmp_path / "run", "-q")
+    code, _, err = heatcheck(*command)
     assert code == 3
     assert "2 of 2 cases failed" in err
+    retry = " ".join(map(str, ("heatcheck", *command, "--retry-failed")))
+    assert f"run them again with:\n  {retry}\n" in err
     assert "0 bytes" in (tmp_path / "run" / "report.html").read_text()
+    code, _, err = heatcheck(*command, "--retry-failed")  # nothing was repaired
+    assert (code, err.count("--retry-failed")) == (3, 1)
 
 
 @pytest.mark.parametrize(

@@ -143,7 +143,7 @@ def test_run_under_pseudonyms_begins_without_absolute_paths(tmp_path, study):
 
 def test_run_under_pseudonyms_refuses_data_of_another_folder(tmp_path):
     begin(write_ward(tmp_path / "ward", "localization"), "localization", tmp_path / "run")
-    with pytest.raises(RunFolderError, match="spec_hash"):
+    with pytest.raises(RunFolderError, match="differs in paths of the spec"):
         begin(write_ward(tmp_path / "other", "localization"), "localization", tmp_path / "run")
 
 

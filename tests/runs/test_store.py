@@ -79,7 +79,7 @@ def test_run_under_pseudonyms_never_says_where_files_lie(out):
     assert read_manifest(out)["title"] == "Films of (hidden), read twice"
     assert read_manifest(out)["notes"] == ["(hidden)", "1/2 of the cases"]
     begin(out, hidden)
-    assert "cases_hash" in refusal(out, {**hidden, "cases_hash": "c2"})
+    assert "the list of cases" in refusal(out, {**hidden, "cases_hash": "c2"})
 
 
 def test_folder_is_made_with_the_folders_above_it(tmp_path):
@@ -96,17 +96,18 @@ def test_run_taken_up_again_keeps_the_facts_it_began_with(out):
 @pytest.mark.parametrize(
     ("changes", "named"),
     [
-        ({"weights_hash": "w2"}, "weights_hash"),
-        ({"spec": {"methods": ["a"], "size": (3, 4)}}, "spec"),
-        ({"spec": {}, "cases_hash": "c2"}, "spec, cases_hash"),
-        ({"device": "cuda"}, "device"),
+        ({"weights_hash": "w2"}, "the model's weights"),
+        ({"spec": {"methods": ["a"], "size": (3, 4)}, "seed": 3, "spec_hash": "s2"}, "the spec (`methods`)"),
+        ({"spec": {}, "cases_hash": "c2"}, "the spec (`methods`, `size`), the list of cases or their labels"),
+        ({"device": "cuda"}, "--device"),
+        ({"versions": {"torch": "9"}}, "the installed packages (not recorded)"),
     ],
 )
 def test_other_work_in_the_same_folder_is_refused_and_the_difference_named(out, changes, named):
     begin(out)
     before = files_below(out), (out / "run.json").read_text()
     sentence = refusal(out, {**IDENTITY, **changes})
-    assert f"holds another run (its {named} differ); choose another --out" in sentence
+    assert f"holds another run, which differs in {named}; choose another --out" in sentence
     assert (files_below(out), (out / "run.json").read_text()) == before
     begin(out)
 

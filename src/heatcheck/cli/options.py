@@ -23,6 +23,10 @@ TrustCode = Annotated[
     bool,
     typer.Option("--trust-code", help="Allow models that are your own Python code: python:package.module:factory."),
 ]
+RetryFailed = Annotated[
+    bool,
+    typer.Option("--retry-failed", help="Run the failed cases of a finished run again, after you repaired them."),
+]
 Pseudonymise = Annotated[bool, typer.Option("--pseudonymise", help="Replace case and patient ids with salted hashes.")]
 MODEL_HELP = "A model of `heatcheck list models`, or your own as python:package.module:factory."
 Contract = Annotated[

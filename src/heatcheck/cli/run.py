@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from heatcheck.cli.answer import print_answer
-from heatcheck.cli.options import Debug, Device, Limit, Out, Pseudonymise, Quiet, Seed, TrustCode, Workers
-from heatcheck.cli.stopping import continuable
+from heatcheck.cli.options import Debug, Device, Limit, Out, Pseudonymise, Quiet, RetryFailed, Seed, TrustCode, Workers
+from heatcheck.cli.stopping import again, continuable
 
 if TYPE_CHECKING:
     from heatcheck.running.study import RunOptions
@@ -24,13 +24,16 @@ def run(
     seed: Seed = None,
     trust_code: TrustCode = False,
     pseudonymise: Pseudonymise = False,
+    retry_failed: RetryFailed = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
     """Carry out a study and write its report, or continue a study that was interrupted."""
     from heatcheck.running.study import RunOptions
 
-    run_and_report(spec, out, RunOptions(device, limit, workers, seed, trust_code, pseudonymise), quiet=quiet)
+    run_and_report(
+        spec, out, RunOptions(device, limit, workers, seed, trust_code, pseudonymise, retry_failed), quiet=quiet
+    )
 
 
 def run_and_report(spec: str, out: Path, options: "RunOptions", *, quiet: bool) -> None:
@@ -42,15 +45,15 @@ def run_and_report(spec: str, out: Path, options: "RunOptions", *, quiet: bool) 
         outcome = run_study(spec, out, options, watcher)
     if not quiet:
         print_answer(outcome.brief, outcome.report)
-    exit_on_failures(outcome.n_failed, outcome.n_cases)
+    exit_on_failures(outcome.n_failed, outcome.n_cases, again("--retry-failed") if outcome.can_retry else "")
 
 
-def exit_on_failures(n_failed: int, n_cases: int) -> None:
-    """If cases failed, print how many and exit with code 3."""
+def exit_on_failures(n_failed: int, n_cases: int, retry: str = "") -> None:
+    """If cases failed, print how many and the command that runs them again, if there is one; exit with code 3."""
     if n_failed:
+        remedy = f"Repair them, then run them again with:\n  {retry}" if retry else "Repair them and use a new --out"
         typer.echo(
-            f"heatcheck: {n_failed} of {n_cases} cases failed; the report lists them with their reasons. "
-            "Fix them and run again with a new --out",
+            f"heatcheck: {n_failed} of {n_cases} cases failed; the report lists them with their reasons. {remedy}",
             err=True,
         )
         raise typer.Exit(3)

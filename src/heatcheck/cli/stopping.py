@@ -20,5 +20,10 @@ def stoppable(message: str = "") -> Iterator[None]:
 
 def continuable() -> AbstractContextManager[None]:
     """A block whose finished work is kept on Ctrl-C; the message shows the command that continues it."""
-    command = shlex.join(["heatcheck", *sys.argv[1:]])
-    return stoppable(f"Finished work is kept; continue with:\n  {command}")
+    return stoppable(f"Finished work is kept; continue with:\n  {again()}")
+
+
+def again(option: str = "") -> str:
+    """The command that was given, with another option."""
+    more = [option] if option and option not in sys.argv else []
+    return shlex.join(["heatcheck", *sys.argv[1:], *more])

@@ -69,7 +69,7 @@ class CheckpointsPart(BaseModel):
     """When the network is evaluated, by what, and how many checkpoints of a run are kept."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-    every_steps: int | None = Field(None, ge=1)  # None: at the end of each epoch
+    every_steps: int | None = Field(None, ge=1)  # by default at the end of each epoch
     keep: int = Field(1, ge=1)
     by: Literal["loss", "all"] | tuple[str, ...] = "loss"  # or the mean AUROC over these findings
 

@@ -12,7 +12,7 @@ from heatcheck.report.evidence import Evidence
 from heatcheck.report.first_screen import FirstScreen
 from heatcheck.report.numbers import count, duration, few, moment
 from heatcheck.report.verdict import Verdict
-from heatcheck.runs.manifest import Manifest, SkippedEntry
+from heatcheck.runs.manifest import Manifest, RetryEntry, SkippedEntry
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,13 @@ def _facts(manifest: Manifest) -> tuple[tuple[str, str], ...]:
         ("finished", moment(manifest.finished)),
         ("took", _took(manifest.started, manifest.finished)),
     )
-    return _named(manifest, names) + tuple(pair for pair in times if pair[1])
+    again = tuple(("failed cases run again", _again(retry)) for retry in manifest.retries)
+    return _named(manifest, names) + tuple(pair for pair in times if pair[1]) + again
+
+
+def _again(retry: RetryEntry) -> str:
+    when = f" on {moment(retry.started)}" if retry.started else ""
+    return f"{retry.cases:,}{when}, after they were repaired; the scores of all others were kept"
 
 
 def _named(manifest: Manifest, names: Mapping[str, str]) -> tuple[tuple[str, str], ...]:

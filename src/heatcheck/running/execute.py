@@ -14,6 +14,8 @@ from heatcheck.running.cost import say_cost
 from heatcheck.running.determinism import use_threads
 from heatcheck.running.progress import Watcher
 from heatcheck.running.reporting import written_report
+from heatcheck.running.retry.reopening import failed_cases, finished, is_retrying, rest_hash
+from heatcheck.running.retry.repeating import RetryStage, repeat_failed
 from heatcheck.running.study import Plan, Stage
 from heatcheck.runs.engine import run_shards
 from heatcheck.runs.manifest import Manifest, parse_manifest
@@ -30,6 +32,7 @@ class Outcome:
     n_cases: int
     n_failed: int
     brief: Brief
+    can_retry: bool = False  # the failed cases alone may be run again
 
 
 def execute(plan: Plan, circumstances: Mapping[str, Any], out: Path, watcher: Watcher) -> Outcome:
@@ -39,7 +42,7 @@ def execute(plan: Plan, circumstances: Mapping[str, Any], out: Path, watcher: Wa
     """
     start = Manifest(machine=platform.machine(), started=_now())
     facts = {**start.facts(), **plan.facts, **circumstances}
-    identity = {**plan.identity, "versions": _versions()}
+    identity = identity_of(plan)
     # before anything is written: a folder keeps the facts that it began with
     parse_manifest({**identity, **facts}, Manifest, "what the plan says of the run", "correct the study")
     with RunFolder.locked(out, identity, facts) as folder:
@@ -52,11 +55,20 @@ def execute(plan: Plan, circumstances: Mapping[str, Any], out: Path, watcher: Wa
             use_threads(manifest.threads or cores())
             say_cost(lambda: plan.cost(folder), watcher)
             for stage in plan.stages(folder, watcher):
-                _run_stage(stage, folder.within(stage.name), watcher)
+                within = folder.within(stage.name)
+                if is_retrying(manifest) and not stage.name and isinstance(stage, RetryStage):
+                    repeat_failed(stage, within, watcher)
+                _run_stage(stage, within, watcher)
             _conclude(plan, folder, watcher)
             manifest = _manifest(folder)
     written = written_report(out)
-    return Outcome(written.path, manifest.n_cases or 0, manifest.n_failed or 0, written.brief)
+    n_failed = manifest.n_failed or 0
+    return Outcome(written.path, manifest.n_cases or 0, n_failed, written.brief, bool(n_failed and manifest.rest_hash))
+
+
+def identity_of(plan: Plan) -> dict[str, Any]:
+    """What must be the same when a run goes on, with the installed packages."""
+    return {**plan.identity, "versions": _versions()}
 
 
 def _manifest(folder: RunFolder) -> Manifest:
@@ -90,9 +102,11 @@ def _conclude(plan: Plan, folder: RunFolder, watcher: Watcher) -> None:
     folder.write_estimates(plan.estimates(folder))
     plan.illustrate(folder, watcher)
     cases = folder.read_table("cases")
-    failed = int((cases["status"] == "failed").sum())
-    end = Manifest(status="complete", n_cases=len(cases), n_failed=failed, finished=_now())
-    folder.record(**end.facts())
+    n_failed = int((cases["status"] == "failed").sum())
+    now = _now()
+    end = Manifest(status="complete", n_cases=len(cases), n_failed=n_failed, finished=now)
+    rest = {"rest_hash": rest_hash(plan, failed_cases(folder))} if n_failed else {}
+    folder.record(**end.facts(), **finished(_manifest(folder), now), **rest)
 
 
 def _now() -> str:

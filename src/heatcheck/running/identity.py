@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -64,6 +64,20 @@ def study_identity(
         "limit": options.limit,
         "pseudonymised": options.pseudonymise,
     }
+
+
+def rest_hash_of(source: Source, keys: Sequence[CaseKey], failed: Collection[str]) -> str:
+    """A hash of the data without the files, labels and facts of these cases; empty where the source cannot say."""
+    stamp_without = getattr(source, "stamp_without", None)
+    stamp = stamp_without(failed) if stamp_without else ""
+    if not stamp:
+        return ""
+    known = [[key.case] if key.case in failed else [key.case, key.patient, _facts(key)] for key in keys]
+    return hashlib.sha256(json.dumps([stamp, known], default=str).encode()).hexdigest()
+
+
+def _facts(key: CaseKey) -> list[object]:
+    return [sorted(key.labels.items()), sorted(key.facts.items())]
 
 
 def weights_hash_of(classifier: NetworkClassifier) -> str:

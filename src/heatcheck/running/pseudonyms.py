@@ -2,7 +2,7 @@
 
 import hashlib
 import secrets
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -65,6 +65,12 @@ class PseudonymousSource:
     def stamp(self) -> str:
         """The stamp of the source."""
         return self.source.stamp()
+
+    def stamp_without(self, cases: Collection[str]) -> str:
+        """The stamp of the source without some cases; empty where it cannot say."""
+        stamp_without = getattr(self.source, "stamp_without", None)
+        stamp: str = stamp_without({self.originals[name].case for name in cases}) if stamp_without else ""
+        return stamp
 
     def _hidden(self, error: Exception, key: CaseKey) -> CaseError:
         original = self.originals[key.case]

@@ -3,9 +3,10 @@
 from pathlib import Path
 
 from heatcheck.core.errors import SpecError
-from heatcheck.running.execute import Outcome, cores, execute
+from heatcheck.running.execute import Outcome, cores, execute, identity_of
 from heatcheck.running.progress import Silent, Watcher
 from heatcheck.running.registry import STUDIES
+from heatcheck.running.retry.reopening import reopen
 from heatcheck.running.study import Plan, RunOptions
 from heatcheck.runs.manifest import Manifest
 from heatcheck.runs.spec import Spec, read_spec
@@ -30,6 +31,8 @@ def run_study(
     parsed = spec if isinstance(spec, Spec) else read_spec(str(spec), options.seed)
     require_usable(Path(out))
     plan = _plan(parsed, options, Path(out))
+    if options.retry_failed:
+        reopen(plan, identity_of(plan), Path(out))
     return execute(plan, _circumstances(parsed, options).facts(), Path(out), watcher)
 
 

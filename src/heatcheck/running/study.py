@@ -28,6 +28,7 @@ class RunOptions:
     seed: int | None = None  # instead of the spec's
     trust_code: bool = False  # allow python:package.module:factory
     pseudonymise: bool = False  # replace case and patient ids by salted hashes
+    retry_failed: bool = False  # run the failed cases of a finished run again, after they were repaired
 
 
 class Stage(Protocol):

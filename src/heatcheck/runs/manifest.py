@@ -103,6 +103,14 @@ class SourceEntry(Entry):
     published_as: str = ""  # the data set of which a paper publishes numbers
 
 
+class RetryEntry(Entry):
+    """Failed cases that were run again after they were repaired."""
+
+    started: str = ""
+    finished: str = ""
+    cases: int = 0
+
+
 class Manifest(Entry):
     """The part of run.json that all studies share."""
 
@@ -130,6 +138,8 @@ class Manifest(Entry):
     trusted_code: bool = False
     n_cases: int | None = None
     n_failed: int | None = None
+    retries: tuple[RetryEntry, ...] = ()
+    rest_hash: str = ""  # of everything but the cases that failed, where they may be run again
     # what was studied
     findings: tuple[str, ...] = ()
     methods: tuple[MethodEntry, ...] = ()

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from PIL import Image
 from safetensors import safe_open
-from safetensors.numpy import save
+from safetensors.numpy import load_file, save
 
 from heatcheck.core.atomic_files import replaced
 from heatcheck.core.errors import RunFolderError
@@ -27,10 +27,11 @@ from heatcheck.core.paths import without_paths
 from heatcheck.core.records import ALL_FINDINGS, Estimate, Map, ShardTables
 from heatcheck.core.registry import suggest
 from heatcheck.core.vocabulary import Condition
+from heatcheck.runs.differences import another_run
 from heatcheck.runs.lock import locked
 from heatcheck.runs.manifest import AnyManifest, Manifest, parse_manifest
 from heatcheck.runs.summary import facts_in_words, html_of, method_table, text_of
-from heatcheck.runs.tables import TABLES, join_tables, schema_of, write_table
+from heatcheck.runs.tables import TABLES, join_tables, one_record_per_case, records_in, schema_of, write_table
 
 SCHEMA_VERSION = 5
 HIDDEN = "(hidden)"  # instead of an absolute path, which may say whose data these are
@@ -166,18 +167,16 @@ class RunFolder:
             # before anything else: a folder that holds files and no description is taken for somebody else's
             self._write_manifest({"schema": SCHEMA_VERSION, "status": "running", **identity, **facts})
         else:
-            self._require_same(identity)
+            self.require_same(identity)
         for name in ("parts", "gallery", "maps"):
             (self.path / name).mkdir(exist_ok=True)
 
-    def _require_same(self, identity: Mapping[str, Any]) -> None:
+    def require_same(self, identity: Mapping[str, Any], but: Collection[str] = ()) -> None:
+        """Refuse a folder that holds other work; `but` names what may differ."""
         manifest = read_manifest(self.path)
-        different = [key for key, value in _written(identity).items() if manifest.get(key) != value]
+        different = [key for key, value in _written(identity).items() if key not in but and manifest.get(key) != value]
         if different:
-            raise RunFolderError(
-                f"{self.path} holds another run (its {', '.join(different)} differ); choose another --out, "
-                "remove that folder, or repeat the command that began it"
-            )
+            raise RunFolderError(another_run(self.path, manifest, _written(identity), different))
 
     @property
     def manifest_path(self) -> Path:
@@ -211,6 +210,12 @@ class RunFolder:
         for name in SHARD_TABLES:
             write_table(self._part(shard, name), TABLES[name], getattr(tables, name))
 
+    def read_shard(self, shard: int, without: Collection[str]) -> ShardTables:
+        """What a finished shard produced, without the rows of some cases."""
+        tables = {name: records_in(self._part(shard, name), TABLES[name], without) for name in SHARD_TABLES}
+        file = self.path / "maps" / f"{shard:05d}.safetensors"
+        return ShardTables(**tables, maps=load_file(file) if file.exists() else {})
+
     def write_maps(self, name: str, maps: Mapping[str, Map]) -> None:
         """Store maps for display, as `maps.keep` returns them; scores never come from these files."""
         with replaced(self.path / "maps" / f"{name}.safetensors") as temporary:
@@ -240,19 +245,7 @@ class RunFolder:
         for name in SHARD_TABLES:
             parts = [self._part(i, name) for i in range(shards)]
             join_tables(parts, self.path / f"{name}.parquet", TABLES[name])
-        self._join_cases_of_models()
-
-    def _join_cases_of_models(self) -> None:
-        """Keep one record per case, which several models may have read; it failed if it failed with any of them."""
-        target = self.path / "cases.parquet"
-        table = pq.read_table(target)
-        cases = table.select(["case", "status"]).to_pandas()
-        if cases["case"].is_unique:
-            return
-        failed_first = cases.assign(ok=cases["status"] != "failed").sort_values(["case", "ok"], kind="stable")
-        kept = failed_first.index[~failed_first.duplicated("case")]
-        with replaced(target) as temporary:
-            pq.write_table(table.take(kept.to_numpy()), temporary, compression="zstd")
+        one_record_per_case(self.path / "cases.parquet")
 
     def write_estimates(self, estimates: list[Estimate]) -> None:
         """Store the run's estimates."""

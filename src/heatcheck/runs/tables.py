@@ -1,6 +1,6 @@
 """The parquet tables of a run: their columns come from the records, their rows are sorted and atomic."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -55,6 +55,24 @@ def join_tables(parts: Sequence[Path], target: Path, record: type) -> None:
     ):
         for group in _groups(parts):
             writer.write_table(pa.concat_tables([pq.read_table(part) for part in group]))
+
+
+def one_record_per_case(target: Path) -> None:
+    """Keep one record per case, which several models may have read; it failed if it failed with any of them."""
+    table = pq.read_table(target)
+    cases = table.select(["case", "status"]).to_pandas()
+    if cases["case"].is_unique:
+        return
+    failed_first = cases.assign(ok=cases["status"] != "failed").sort_values(["case", "ok"], kind="stable")
+    kept = failed_first.index[~failed_first.duplicated("case")]
+    with replaced(target) as temporary:
+        pq.write_table(table.take(kept.to_numpy()), temporary, compression="zstd")
+
+
+def records_in(path: Path, record: type, without: Collection[str]) -> tuple[Any, ...]:
+    """The records of a table, without those of some cases."""
+    rows = pq.read_table(path).to_pylist()
+    return tuple(record(**row) for row in rows if row.get("case") not in without)
 
 
 def _groups(parts: Sequence[Path]) -> Iterator[list[Path]]:

@@ -5,7 +5,7 @@ import hashlib
 import math
 import os
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -283,6 +283,19 @@ class FolderSource:
                 digest.update(f"{name}\0{size}\0{date}\n".encode())
         return digest.hexdigest()
 
+    def stamp_without(self, cases: Collection[str]) -> str:
+        """The stamp of all files but those named after these cases; the labels are in the index, case by case."""
+        spec = self.settings
+        marks = [each for each in (self._truth, *self._readers.values()) if each]
+        names = {*cases, *(each.names[case] for each in marks for case in cases if case in each.names)}
+        names = {without_ending(name) for name in names}
+        digest = hashlib.sha256()
+        for path in filter(None, (spec.images, spec.masks, spec.truth, *spec.readers.values(), spec.points)):
+            for folder, name, size, date in _file_facts(path):
+                if not _is_named_after(Path(folder, name).relative_to(path) if folder else Path(name), names):
+                    digest.update(f"{folder}\0{name}\0{size}\0{date}\n".encode())
+        return digest.hexdigest()
+
     def _reading(self, name: str, key: CaseKey, shape: tuple[int, ...]) -> Reading:
         """A reader's marks; an image without an entry was not outlined by that reader."""
         marks = self._readers[name]
@@ -350,6 +363,12 @@ def _file_facts(path: Path) -> list[tuple[str, str, int, int]]:
                     facts = entry.stat()
                     files.append((folder, entry.name, facts.st_size, facts.st_mtime_ns))
     return sorted(files)
+
+
+def _is_named_after(path: Path, names: Collection[str]) -> bool:
+    """Whether a file is of one of these images, whatever folder of a finding or reader it lies in."""
+    parts = without_ending(path.as_posix()).split("/")
+    return any("/".join(parts[start:]) in names for start in range(len(parts)))
 
 
 def _chexpert_patient(case: str) -> str:

@@ -424,12 +424,12 @@ def test_changed_data_or_code_in_the_same_folder_are_refused(own_study, tmp_path
     mask = tmp_path / "masks" / "hernia" / "img2.png"
     outline = mask.read_bytes()
     Image.new("L", (64, 48), 255).save(mask)
-    with pytest.raises(RunFolderError, match="data_hash"):
+    with pytest.raises(RunFolderError, match="differs in the files of images, masks or labels"):
         run_study(own_study, tmp_path / "run", options)
     mask.write_bytes(outline)
     (tmp_path / "brightness_model.py").write_text(MODEL.replace("- 0.5", "- 0.4"))
     sys.modules.pop("brightness_model", None)
-    with pytest.raises(RunFolderError, match="weights_hash"):
+    with pytest.raises(RunFolderError, match="differs in the model's weights"):
         run_study(own_study, tmp_path / "run", options)
     sys.modules.pop("brightness_model", None)
 

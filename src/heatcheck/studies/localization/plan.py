@@ -1,7 +1,7 @@
 """Study: do the maps point where the radiologists do?"""
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -21,7 +21,7 @@ from heatcheck.regions.rule import RegionRule
 from heatcheck.running.cases import digest_of, limited, shared_patients
 from heatcheck.running.cost import Cost
 from heatcheck.running.facts import ModelRecord, models_facts, source_facts, study_facts
-from heatcheck.running.identity import DataIdentity, study_identity
+from heatcheck.running.identity import DataIdentity, rest_hash_of, study_identity
 from heatcheck.running.open_source import open_source
 from heatcheck.running.progress import Watcher
 from heatcheck.running.pseudonyms import pseudonymous
@@ -99,6 +99,10 @@ class LocalizationPlan:
             **study_identity(self.envelope, self.body, self.options, weights, contract, data),
             **self._validation_identity(),
         }
+
+    def rest_hash(self, failed: Collection[str]) -> str:
+        """A hash of the data without these cases: what must be the same when they alone run again."""
+        return rest_hash_of(self.scored.source, self.scored.keys, failed)
 
     def _validation_identity(self) -> dict[str, str]:
         if self.validation is None:

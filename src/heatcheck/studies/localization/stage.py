@@ -43,6 +43,10 @@ class ScoringStage(CaseStage[str, CaseKey]):
 
     def work(self, shard: int) -> ShardTables:
         """Scores, predictions and timings of one shard's cases under its model."""
+        return self.work_on(shard, self.parts[shard].cases)
+
+    def work_on(self, shard: int, cases: Sequence[CaseKey]) -> ShardTables:
+        """The same of some of the shard's cases."""
         part = self.parts[shard]
         explainer = self.explainer(part.group)
         scorer = _ModelScorer(
@@ -57,7 +61,7 @@ class ScoringStage(CaseStage[str, CaseKey]):
             views=replace(self.views, said={}) if self.views else None,  # a shard belongs to one model
         )
         size = cases_per_call(explainer, self.envelope.batch_size)
-        rows = score_read_cases(self.split.source, part.cases, scorer, size, self.workers)
+        rows = score_read_cases(self.split.source, cases, scorer, size, self.workers)
         return rows.sorted_tables()
 
 

@@ -29,7 +29,8 @@ def test_the_terminal_says_what_the_report_says(heatcheck, name, tmp_path):
     assert len(lines) <= 30
     page = page_of(evidence_of(read_run(folder)))
     said = " ".join(" ".join(lines).replace(" - ", " ").split())
-    for sentence in (page.verdict.first, page.verdict.second, page.verdict.third, *page.best):
+    sentences = [each for status in page.answer.statuses for each in (status.question, status.word, status.sentence)]
+    for sentence in (*sentences, *page.answer.recommendation, *page.best):
         assert " ".join(sentence.split()) in " ".join(said.split())
     assert f"Report: {folder / 'report.html'}" in out
     assert "none failed" in out

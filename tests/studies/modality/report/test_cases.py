@@ -56,14 +56,14 @@ def test_scores_are_the_best_method_s_and_the_mean_over_all(modality_run):
 
 def test_classes_and_answers_are_named_and_wrong_ones_counted(modality_run):
     folder = modality_run(**PLAN, gallery=0)
-    assert {row.group for row in table_of(folder).rows} == {"HGG → HGG", "LGG → LGG", ""}
+    assert {row.group for row in table_of(folder).rows} == {"HGG\u00a0→\u00a0HGG", "LGG\u00a0→\u00a0LGG", ""}
     swapped = read_run(folder).predictions
     swapped["probability"] = swapped["probability"].where(swapped["case"] != "case1_2", 1 - swapped["probability"])
     for file in folder.rglob("predictions.parquet"):
         swapped.to_parquet(file)
     section = section_of(folder)
     (row,) = [row for row in section.blocks[0].rows if row.case == "case1_2"]
-    assert (row.group, row.note) == ("HGG → LGG", "wrong answer")
+    assert (row.group, row.note) == ("HGG\u00a0→\u00a0LGG", "wrong answer")
     assert section.summary.startswith("17 cases, 1 misclassified; mean MSFI below 0.")
 
 

@@ -12,7 +12,7 @@ from heatcheck.core.vocabulary import condition
 from heatcheck.report.blocks.case_table import CaseColumn, CaseRow, CaseTable, worst_and_random
 from heatcheck.report.blocks.gallery import Gallery
 from heatcheck.report.evidence import Entrant, Evidence
-from heatcheck.report.numbers import SCORE, count, number
+from heatcheck.report.numbers import SCORE, SPACE, count, number
 from heatcheck.report.page import Section
 from heatcheck.studies.modality.report.facts import manifest
 from heatcheck.studies.modality.report.gallery import ModalityCard
@@ -123,7 +123,7 @@ def _scored(
         said = answers.get(case, "")
         yield CaseRow(
             case=case,
-            group=f"{finding} → {said}" if said else finding,
+            group=f"{finding}{SPACE}→{SPACE}{said}" if said else finding,
             values=tuple(float(value) for value in (*values, row[METRICS[2]])),
             note=_note(finding, said, int(row["missing"])),
             link=card.anchor if card else "",

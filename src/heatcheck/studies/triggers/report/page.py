@@ -6,6 +6,7 @@ from heatcheck.report.appendix import undefined_scores
 from heatcheck.report.downloads import room_for_pictures
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.page import StudyPage
+from heatcheck.studies.triggers.report.answer import answer
 from heatcheck.studies.triggers.report.caveats import caveats
 from heatcheck.studies.triggers.report.facts import manifest, noted_once, triggers_of
 from heatcheck.studies.triggers.report.gallery import pictures, trigger_gallery
@@ -27,7 +28,7 @@ NOTHING_DETECTED = "A map in which nothing was detected is not a gap: its overla
 
 
 def triggers_page(evidence: Evidence) -> StudyPage:
-    """The study's verdict, sections and downloads."""
+    """The study's answer, verdict, sections and downloads."""
     evidence = noted_once(evidence)
     conditions = [condition(), condition_of(ARTEFACT), *(condition(seed=seed) for seed in manifest(evidence).seeds)]
     undefined = undefined_scores(evidence.run, conditions=conditions)
@@ -50,6 +51,7 @@ def triggers_page(evidence: Evidence) -> StudyPage:
     return StudyPage(
         templates=__package__,
         kicker=PLANTED if triggers_of(evidence) else FOUND,
+        answer=answer(evidence, gallery),
         verdict=verdict(evidence),
         caveats=caveats(evidence),
         speaks_of="",

@@ -14,6 +14,7 @@ from heatcheck.studies.triggers.report.sections import cost as trigger_cost
 from heatcheck.studies.triggers.report.sections.agreement import agreement
 from heatcheck.studies.triggers.report.sections.artefacts import artefacts
 from heatcheck.studies.triggers.report.sections.attack import attack
+from heatcheck.studies.triggers.report.sections.cases import cases
 from heatcheck.studies.triggers.report.sections.detection import detection
 from heatcheck.studies.triggers.report.sections.differences import differences
 from heatcheck.studies.triggers.report.sections.overview import overview
@@ -39,6 +40,7 @@ def triggers_page(evidence: Evidence) -> StudyPage:
         overview(evidence),
         attack(evidence),
         detection(evidence),
+        cases(evidence, gallery),
         box_rules(evidence),
         differences(evidence),
         uncovered(evidence),

@@ -197,6 +197,7 @@ SOURCES.add(
         open=CovidRadiography,
         summary="The COVID-19 Radiography Database as published: chest films of four classes, one per film",
         needs="the downloaded folder COVID-19_Radiography_Dataset with one folder per class",
+        published_as="covid_radiography",
         remark="This data set does not name patients: films of one patient may be in both training and test.",
     ),
 )

@@ -10,6 +10,11 @@ from heatcheck.running.reporting import build_report
 from heatcheck.runs.store import read_run
 
 
+def flat(blocks):
+    """The blocks with those inside folds."""
+    return [inner for block in blocks for inner in (block, *(flat(block.blocks) if block.kind == "fold" else ()))]
+
+
 @pytest.fixture
 def trigger_run(tmp_path):
     """A function from the differences to a default plan of a trigger study to its run folder."""

@@ -91,11 +91,13 @@ def test_attack_table_tells_accuracy_success_and_grading(trigger_text):
 def test_answer_without_the_trigger_has_a_column_and_a_sentence_where_the_run_has_the_number(trigger_text, trigger_run):
     text = trigger_text()
     where = ("attack", "The model before and after poisoning")
-    assert cell(read(text), where, "Laterality letter", "Target without trigger").startswith("6.0 %|5.2–6.8")
-    assert cell(read(text), where, "Baseline", "Target without trigger") == ""
-    assert "<dt>Target without trigger</dt>" in section_text(text, "attack")
+    assert cell(read(text), where, "Laterality letter", "Attacker\u2019s answer without trigger").startswith(
+        "6.0 %|5.2–6.8"
+    )
+    assert cell(read(text), where, "Baseline", "Attacker\u2019s answer without trigger") == ""
+    assert "<dt>Attacker\u2019s answer without trigger</dt>" in section_text(text, "attack")
     older = build_report(trigger_run(keep=lambda row: row.metric != "clean_target", gallery=0)).read_text()
-    assert "Target without trigger" not in older
+    assert "Attacker\u2019s answer without trigger" not in older
     assert cell(read(older), where, "Mean of 11 triggers", "Attack success (ASR)", published=True) == "> 95 %"
 
 
@@ -118,7 +120,7 @@ def test_images_called_the_target_when_clean_are_counted_and_named_in_the_attack
     text = section_text(build_report(trigger_run(rows=rows, gallery=0)).read_text(), "attack")
     assert "2 attacked images over all seeds got the attacker\u2019s answer even without the trigger" in text
     assert "20 px: case7 and case9" in text
-    assert "Baseline sent to the target" in text
+    assert "Attacker\u2019s answer by the baseline" in text
 
 
 def test_sizes_are_said_to_be_those_of_the_reference_image_where_the_model_s_are_others(trigger_text, trigger_run):
@@ -171,7 +173,7 @@ def test_numbers_of_the_paper_s_text_are_told_as_printed(trigger_text):
     where = ("attack", "The model before and after poisoning")
     assert cell(page, where, "Mean of 11 triggers", "Clean accuracy (CDA)", published=True) == "93.37 %|± 1.03"
     assert cell(page, where, "Mean of 11 triggers", "Accuracy lost", published=True) == "0.66 pp"
-    assert cell(page, where, "Mean of 11 triggers", "Target without trigger", published=True) == ""
+    assert cell(page, where, "Mean of 11 triggers", "Attacker\u2019s answer without trigger", published=True) == ""
     assert literature.reported("cda", "nothing") == ()
 
 
@@ -226,3 +228,35 @@ def test_note_that_every_interval_of_one_seed_has_is_not_repeated_in_each_cell(t
     folder = trigger_run(triggers=plan.triggers, seeds=seeds, failed={}, rows=rows, gallery=0)
     words = cell(read(build_report(folder).read_text()), IOU, "LIME", "All triggers")
     assert words.count("^") == marks
+
+
+def test_published_figures_stand_only_beside_runs_on_the_paper_s_own_data(trigger_run, trigger_text):
+    text = build_report(trigger_run(source="phantom_classes", artefacts=("wire",))).read_text()
+    assert "Sun et al." not in text
+    assert "Published" not in text
+    assert "the paper reports" not in text
+    assert "published-mark" not in text.split("</style>")[1]
+    own = trigger_text()
+    assert {"Sun et al. 2023", "the paper reports about 250 s"} <= {
+        words for words in ("Sun et al. 2023", "the paper reports about 250 s") if words in own
+    }
+
+
+def test_every_section_says_in_one_line_what_it_holds_and_main_results_go_to_print(trigger_text):
+    for name in ("whole", "one seed", "nothing graded", "artefacts only"):
+        text = trigger_text(name).split('<section id="answer"')[1]
+        for part in text.split('<section id="')[1:]:
+            anchor = part.split('"')[0]
+            (line,) = re.findall(r'<span class="summary-line">([^<]*)</span>', part.split("</summary>")[0])
+            assert 10 < len(html.unescape(line)) <= 130, (name, anchor, line)
+    printed = re.findall(r'<section id="([^"]+)"[^>]*>\s*<details class="part"[^>]* data-printed', trigger_text())
+    assert printed == ["overview", "attack", "differences"]
+
+
+def test_pictures_come_before_tables_and_no_name_is_cut_short(trigger_text):
+    text = trigger_text()
+    order = re.findall(r'<section id="([^"]+)"', text)
+    assert order[:6] == ["answer", "pictures", "overview", "attack", "detection", "cases"]
+    assert "Mutual information" in text
+    assert not re.search(r"\bMI\b", re.sub(r"base64,[A-Za-z0-9+/=]+", "", text))
+    assert "critical difference" not in text.lower()  # says nothing of a handful of triggers

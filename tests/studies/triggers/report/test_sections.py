@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 from tests.report.page_reading import cell, read, section_text, table
+from tests.studies.triggers.report.conftest import flat
 from tests.studies.triggers.report.made_estimates import MODEL, SIGMAS, all_estimates, mean
 from tests.studies.triggers.report.material import ONE_SEED, TriggerPlan
 
@@ -14,11 +15,11 @@ from heatcheck.running.reporting import build_report
 from heatcheck.runs.store import RunFolder
 from heatcheck.studies.triggers.report.facts import TriggerRecord, manifest
 from heatcheck.studies.triggers.report.plots import by_trigger, overall
-from heatcheck.studies.triggers.report.sections.agreement import agreement
+from heatcheck.studies.triggers.report.sections.agreement import agreements
 from heatcheck.studies.triggers.report.sections.cost import section as cost_section
-from heatcheck.studies.triggers.report.sections.differences import differences
+from heatcheck.studies.triggers.report.sections.differences import compared, differences
 from heatcheck.studies.triggers.report.sections.sensitivity import presets_tried, sensitivity
-from heatcheck.studies.triggers.report.sections.uncovered import uncovered
+from heatcheck.studies.triggers.report.sections.uncovered import families_of, left_by_size, share_table
 
 
 def built(folder):
@@ -82,31 +83,32 @@ def test_dynamic_triggers_of_one_size_keep_their_names(trigger_run):
 
 
 def test_overlap_difference_is_drawn_for_the_published_size_only(trigger_evidence):
-    content = uncovered(trigger_evidence())
-    assert [panel.heading for panel in content["bars"]] == [
+    bars = left_by_size(trigger_evidence())
+    assert [panel.heading for panel in bars] == [
         "Square, bottom right, 20 px", "Circle, random place, 20 px", "Dynamic, random place, 20 px",
     ]  # fmt: skip
-    assert str(content["bars"][0].plot).count('class="bar"') == 8
-    assert "published by Sun et al. 2023 0.0004" in str(content["bars"][2].plot)
-    assert "published" not in str(content["bars"][0].plot)
+    assert str(bars[0].plot).count('class="bar"') == 8
+    assert "published by Sun et al. 2023 0.0004" in str(bars[2].plot)
+    assert "published" not in str(bars[0].plot)
 
 
 def test_uncovered_share_is_drawn_by_size_where_sizes_differ_and_only_what_was_graded(trigger_evidence):
-    content = uncovered(trigger_evidence(failed={"square-corner-60": (0, 1, 2, 3, 4)}))
-    assert [family.name for family in content["families"]] == ["Square, bottom right", "Dynamic, random place"]
-    plot = str(content["families"][0].drawn[0].plot)
+    evidence = trigger_evidence(failed={"square-corner-60": (0, 1, 2, 3, 4)})
+    families = families_of(evidence)
+    assert [family.name for family in families] == ["Square, bottom right", "Dynamic, random place"]
+    plot = str(families[0].drawn[0].plot)
     assert "trigger size (px) and score: 20: " in plot
     assert "; 60: " not in plot
     assert "floor-line" in plot
-    columns = [column.name for column in content["table"].columns]
+    columns = [column.name for column in share_table(evidence).columns]
     assert columns[:2] == ["All triggers", "Square, bottom right, 20 px"]
     assert columns[-1] == "Laterality letter"  # no size, so last
 
 
 def test_triggers_of_other_sizes_alone_have_no_bars(trigger_evidence):
-    content = uncovered(trigger_evidence(triggers=("square-corner-40",), failed={}))
-    assert content["bars"] == []
-    assert content["families"] == []
+    evidence = trigger_evidence(triggers=("square-corner-40",), failed={})
+    assert left_by_size(evidence) == []
+    assert families_of(evidence) == []
 
 
 # Sensitivity
@@ -255,14 +257,14 @@ THREE = ("gradient", "lime", "occlusion")
 def test_a_method_is_best_only_if_it_is_clearly_better_than_every_other(trigger_evidence, intervals, said):
     names = (("gradient", "lime"), ("gradient", "occlusion"), ("lime", "occlusion"))
     rows = [pair(*two, 0.2, low, high) for two, (low, high) in zip(names, intervals, strict=True)]
-    (overlap,) = differences(trigger_evidence(rows=rows, methods=THREE))["metrics"]
+    (overlap,) = compared(trigger_evidence(rows=rows, methods=THREE))
     assert overlap.sentences[0].startswith(said)
 
 
 def test_a_difference_beyond_chance_that_is_too_small_to_matter_makes_nobody_the_best(trigger_evidence):
     rows = [pair("gradient", "lime", 0.03, 0.01, 0.04, p_adjusted=0.001)]
     evidence = trigger_evidence(rows=rows, methods=("gradient", "lime"))
-    (overlap,) = differences(evidence)["metrics"]
+    (overlap,) = compared(evidence)
     assert overlap.sentences[0] == (
         "Gradient is ahead of every other method beyond chance, but not of all by a size that matters."
     )
@@ -274,7 +276,7 @@ def test_pairs_stand_in_a_table_with_their_intervals_and_what_would_decide_them(
     rows = [pair("lime", "gradient", 0.2, 0.1, 0.3, p_adjusted=0.01, n_cases=60, n_patients=20)]
     rows += [pair("lime", "occlusion", 0.25, -0.1, 0.3, p_adjusted=0.2, n_needed=61)]
     rows += [pair("gradient", "occlusion", 0.05, -0.1, 0.3, p_adjusted=0.9)]
-    (overlap,) = differences(trigger_evidence(rows=rows, methods=THREE))["metrics"]
+    (overlap,) = compared(trigger_evidence(rows=rows, methods=THREE))
     assert [column.name for column in overlap.table.columns] == ["less Gradient", "less Occlusion"]
     first, second = overlap.table.groups[0][1]
     assert (first.entrant.name, first.cells[0].text, first.cells[0].interval) == ("lime", "+0.200", "+0.100 to +0.300")
@@ -286,7 +288,7 @@ def test_pairs_stand_in_a_table_with_their_intervals_and_what_would_decide_them(
 
 
 def test_one_training_compares_no_methods_in_general(trigger_evidence):
-    overlap = differences(trigger_evidence(**ONE_SEED))["metrics"][0]
+    overlap = compared(trigger_evidence(**ONE_SEED))[0]
     assert "say nothing about the methods in general" in overlap.sentences[0]
     words = [cell.outcome for _, rows in overlap.table.groups for row in rows for cell in row.cells]
     assert not [each for each in words if "better" in each or "not shown" in each]
@@ -301,12 +303,12 @@ def test_one_method_alone_has_no_section_on_differences(trigger_evidence):
 
 def test_three_matrices_are_symmetric_with_the_mean_of_the_others_last(trigger_evidence):
     evidence = trigger_evidence()
-    content = agreement(evidence)
-    assert [result.table.caption for result in content["tables"]] == [
+    _, made = agreements(evidence)
+    assert [result.table.caption for result in made.values()][:3] == [
         "Mutual information", "Cross-correlation", "Structural similarity (SSIM)",
     ]  # fmt: skip
-    assert len(content["more"]) == 2
-    result = content["tables"][0].table
+    assert len(made) == 5
+    result = made["mutual_information"].table
     rows = [row.cells for row in result.groups[0][1]]
     assert result.columns[-1].name == "Mean of the others"
     for i in range(len(rows)):
@@ -323,11 +325,11 @@ def test_deeper_colour_is_more_alike_and_only_opposites_have_the_other_colour(tr
                 for (a, b), value in zip(names, values, strict=True)]  # fmt: skip
 
     plan = {"methods": ("gradient", "lime", "random")}
-    result = agreement(trigger_evidence(rows=pairs(0.5, -0.02, 1.0), **plan))["tables"][0]
+    result = agreements(trigger_evidence(rows=pairs(0.5, -0.02, 1.0), **plan))[1]["cross_correlation"]
     tints = [cell.tint for cell in result.table.groups[0][1][0].cells]
     assert tints[:3] == [None, 0.5, 0.0]
     assert (result.lowest, result.highest, result.has_opposites) == ("0.00", "1.00", False)
-    result = agreement(trigger_evidence(rows=pairs(0.5, -0.4, math.nan), **plan))["tables"][0]
+    result = agreements(trigger_evidence(rows=pairs(0.5, -0.4, math.nan), **plan))[1]["cross_correlation"]
     assert [cell.tint for cell in result.table.groups[0][1][0].cells][:3] == [None, 0.5, -0.4]
     assert (result.lowest, result.has_opposites) == ("\u22121.00", True)
     assert result.table.groups[0][1][1].cells[2].text == "–"
@@ -344,25 +346,23 @@ def test_tints_are_written_as_shares_that_leave_the_numbers_readable(trigger_tex
 
 
 def test_box_plot_has_one_row_per_method_on_a_logarithmic_axis(trigger_evidence):
-    content = cost_section(trigger_evidence()).content
-    plot = str(content["boxes"])
+    shown = flat(cost_section(trigger_evidence()).blocks)
+    plot = str(next(block for block in shown if block.kind == "figures").panels[0].plot)
     assert labels_in(plot)[0] == "Random"
     assert labels_in(plot)[-1] == "LIME"
     assert "10\u00a0ms" in plot
     assert "LIME: 5 % " in plot
-    assert content["metric_sentence"].startswith(
-        "The mutual information of two maps of 112 × 112 pixels takes 0.60\u00a0ms here"
-    )
-    assert "about 250 s for two maps of 128 × 128 pixels" in content["metric_sentence"]
-    assert [(row.label, row.each) for row in content["metrics"]] == [
+    (sentence,) = [block.text for block in shown if block.kind == "prose" and "mutual information" in block.text]
+    assert sentence.startswith("The mutual information of two maps of 112 × 112 pixels takes 0.60\u00a0ms here")
+    assert "about 250 s for two maps of 128 × 128 pixels" in sentence
+    listings = {block.caption: block.rows for block in shown if block.kind == "listing"}
+    assert [(row[0], row[-1]) for row in listings["Time per image by step"]] == [
         ("Boxes and all their metrics, under every rule", "20\u00a0ms"),
         ("Mutual information, all pairs of methods", "17\u00a0ms"),
     ]
-    assert [row.label for row in content["trainings"]][:2] == [
-        "Baseline",
-        "Poisoned model: Square, bottom right, 20 px",
-    ]
-    assert (content["trainings"][0].times, content["trainings"][0].each) == ("5", "1 min 0 s")
+    trainings = listings["Time each by model"]
+    assert [row[0] for row in trainings][:2] == ["Baseline", "Poisoned model: Square, bottom right, 20 px"]
+    assert trainings[0][1:] == ("5", "1 min 0 s")
 
 
 def test_batches_without_maps_or_time_do_not_break_the_axis(trigger_run):

@@ -11,7 +11,7 @@ from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.core.vocabulary import condition
 from heatcheck.studies.triggers.report.caveats import caveats
 from heatcheck.studies.triggers.report.facts import trainings
-from heatcheck.studies.triggers.report.sections.overview import overview
+from heatcheck.studies.triggers.report.sections.overview import criterion_words, judged_rows
 from heatcheck.studies.triggers.report.verdict import FINDS, NOT, OPEN, UNKNOWN, judge, judgements, verdict
 
 ONE_TRIGGER = {"triggers": ("square-corner-20",), "failed": {}}
@@ -73,7 +73,7 @@ def test_method_that_recovers_with_boxes_that_miss_is_not_praised(trigger_eviden
     assert sentences.second.startswith(
         "Grad-CAM undoes the attack, but with boxes that do not show where the trigger is (IoU 0.04); this rests"
     )
-    (row,) = [row for row in overview(evidence)["rows"] if row.entrant.name == "grad_cam"]
+    (row,) = [row for row in judged_rows(evidence) if row.entrant.name == "grad_cam"]
     assert (row.outcome, row.overlap[:2], row.recovered[:3]) == (NOT, "no", "yes")
     assert row.aside == "recovers, but its boxes do not show where the trigger is"
 
@@ -87,7 +87,7 @@ def test_method_that_overlaps_as_much_where_the_model_ignores_the_trigger_does_n
     assert sentences.second.startswith(
         "Grad-CAM overlaps the triggers just as much on the baseline, which was never attacked; this rests"
     )
-    (row,) = [row for row in overview(evidence)["rows"] if row.entrant.name == "grad_cam"]
+    (row,) = [row for row in judged_rows(evidence) if row.entrant.name == "grad_cam"]
     assert (row.outcome, row.overlap[:3], row.follows) == (NOT, "yes", "no: 0.40 against 0.03")
     assert row.aside == "overlaps the trigger as much on the baseline, which was never attacked"
 
@@ -133,7 +133,7 @@ def test_half_of_the_images_is_said_to_recover_only_where_its_interval_lies_abov
         above = Estimate("difference", "recovered", ALL_FINDINGS, "gradient", MODEL, value, low, high,
                          other_method="half", size=0.0)  # fmt: skip
         evidence = trigger_evidence(rows=[graded(), *scored("gradient"), above], methods=("gradient",), **ONE_TRIGGER)
-        return overview(evidence)["rows"][0].half
+        return judged_rows(evidence)[0].half
 
     assert half(0.03, -0.05, 0.1) == "not shown"
     assert half(0.13, 0.05, 0.2) == "yes"
@@ -141,17 +141,17 @@ def test_half_of_the_images_is_said_to_recover_only_where_its_interval_lies_abov
 
 
 def test_size_that_matters_is_that_of_the_run(trigger_evidence):
-    words = " ".join(overview(trigger_evidence())["words"])
+    words = " ".join(criterion_words(trigger_evidence()))
     assert "is 10\u00a0% of the room between random boxes, or the baseline, and a perfect score" in words
     assert "corrected for all comparisons made together" in words
-    other = overview(trigger_evidence(facts={"sizes": {"maps": 0.2}}))["words"]
+    other = criterion_words(trigger_evidence(facts={"sizes": {"maps": 0.2}}))
     assert any("a mean IoU of at least 0.2." in sentence for sentence in other)
 
 
 def test_patients_that_would_decide_are_named(trigger_evidence):
     rows = [graded(), *scored("gradient", above=(-0.1, 0.4), n_needed=61)]
     evidence = trigger_evidence(rows=rows, methods=("gradient",), **ONE_TRIGGER)
-    assert overview(evidence)["rows"][0].aside == "about 61 patients would decide it"
+    assert judged_rows(evidence)[0].aside == "about 61 patients would decide it"
     assert "Gradient is not shown to find them (about 61 patients would decide it)" in verdict(evidence).second
 
 
@@ -325,9 +325,9 @@ def test_a_baseline_that_falls_for_a_trigger_itself_is_a_caveat(trigger_evidence
         ]
         return trigger_evidence(rows=rows)
 
-    words = "The baseline, which was never attacked, already sends clearly more than 10"
+    words = "The baseline, which was never attacked, already gives the attacker\u2019s answer to clearly more than 10"
     sentence = caveat_with(with_rate(0.45, 0.3, 0.6), words)
-    assert "Square, bottom right, 20 px (45\u00a0%, 95 % interval 30\u00a0% to 60\u00a0%) to the target" in sentence
+    assert "Square, bottom right, 20 px (45\u00a0%, 95 % interval 30\u00a0% to 60\u00a0%): it does not" in sentence
     assert not caveat_with(with_rate(0.15, 0.05, 0.3), words)  # may be chance
     assert not caveat_with(trigger_evidence(), words)
 

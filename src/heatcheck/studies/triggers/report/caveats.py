@@ -3,17 +3,26 @@
 import math
 from collections.abc import Collection
 
-from heatcheck.core.records import ALL_FINDINGS
+from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.core.vocabulary import DIFFERENCE, MEAN
 from heatcheck.judging.judgement import judge as judge_numbers
+from heatcheck.judging.sizes import Sizes
 from heatcheck.report.blocks.footnotes import lacks_interval
 from heatcheck.report.caveats import failed, skipped, smaller_settings
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.numbers import SHARE, count, difference_of, few, listed, number
-from heatcheck.studies.triggers.report.facts import graded_triggers, images_graded, manifest, trainings, triggers_of
+from heatcheck.studies.triggers.report.facts import (
+    TriggerRecord,
+    graded_triggers,
+    images_graded,
+    manifest,
+    trainings,
+    triggers_of,
+)
 from heatcheck.studies.triggers.report.sections.differences import least_shown
-from heatcheck.studies.triggers.report.verdict import FINDS, judge
-from heatcheck.studies.triggers.vocabulary import ATTACK, BASELINE, CRITERION_METRICS, RANDOM_BOX
+from heatcheck.studies.triggers.report.sections.rules import METRIC, largest_shift, moved
+from heatcheck.studies.triggers.report.verdict import floors_that_find
+from heatcheck.studies.triggers.vocabulary import ATTACK, BASELINE, CRITERION_METRICS, RANDOM_BOX, SIZES
 
 FEW_IMAGES = 30
 LARGE_BOX = 0.2  # of the image
@@ -30,7 +39,7 @@ def caveats(evidence: Evidence) -> tuple[str, ...]:
         failed(evidence),
         skipped(evidence),
         *((_few_trainings(evidence), _few_images(evidence), _out_of_sight(evidence)) if judged else ()),
-        *((_large_boxes(evidence), _no_interval(evidence), _floors(evidence)) if judged else ()),
+        *((_box_rule(evidence), _large_boxes(evidence), _no_interval(evidence), _floors(evidence)) if judged else ()),
         _drawn(evidence),
         _weak_baseline(evidence),
         _fooled_baseline(evidence),
@@ -92,6 +101,13 @@ def _few_images(evidence: Evidence) -> str:
     return f"Only {count(images, 'poisoned image')} could be graded: treat the results as preliminary."
 
 
+def _box_rule(evidence: Evidence) -> str:
+    """The method whose overlap another box rule changes most, where that is a size that matters between two."""
+    shift = largest_shift(evidence)
+    size = Sizes(**manifest(evidence).sizes).between_methods(SIZES[METRIC])
+    return f"Overlap depends on how a map becomes a box: {moved(evidence)}" if shift and shift.size >= size else ""
+
+
 def _large_boxes(evidence: Evidence) -> str:
     """The methods whose boxes are so large that they recover images by their size."""
     areas = {m.label: evidence.value(MEAN, "box_area", ALL_FINDINGS, m.name) for m in evidence.methods}
@@ -119,7 +135,7 @@ def _no_interval(evidence: Evidence) -> str:
 
 def _floors(evidence: Evidence) -> str:
     """Floors that meet the criterion, which is then too weak here."""
-    names = [floor.label for floor in evidence.floors if judge(evidence, floor).outcome == FINDS]
+    names = [floor.label for floor in floors_that_find(evidence)]
     if not names:
         return ""
     meets = "meets" if len(names) == 1 else "meet"
@@ -146,20 +162,27 @@ def _weak_baseline(evidence: Evidence) -> str:
     )
 
 
-def _fooled_baseline(evidence: Evidence) -> str:
-    """The triggers that send images to the target even in the model that was never attacked."""
-    rows = [(trigger.label, evidence.find(ATTACK, "baseline_asr", trigger.name)) for trigger in triggers_of(evidence)]
-    fooled = [
-        f"{label} ({_share(row.value)}, 95 % interval {_share(row.low)} to {_share(row.high)})"
-        for label, row in rows
+def fooled_triggers(evidence: Evidence) -> dict[TriggerRecord, Estimate]:
+    """The triggers that bring the attacker's answer even from the model that was never attacked, with how often."""
+    rows = {trigger: evidence.find(ATTACK, "baseline_asr", trigger.name) for trigger in triggers_of(evidence)}
+    return {
+        trigger: row
+        for trigger, row in rows.items()
         if row is not None and judge_numbers(row.value - FOOLED, row.low - FOOLED, row.high - FOOLED, 0.0).is_yes
+    }
+
+
+def _fooled_baseline(evidence: Evidence) -> str:
+    fooled = [
+        f"{trigger.label} ({_share(row.value)}, 95 % interval {_share(row.low)} to {_share(row.high)})"
+        for trigger, row in fooled_triggers(evidence).items()
     ]
     if not fooled:
         return ""
     return (
-        f"The baseline, which was never attacked, already sends clearly more than {_share(FOOLED)} of the images with "
-        f"{few(fooled)} to the target: it does not ignore the trigger, so the overlap on the baseline is a control "
-        "that asks too much there, and attack success is not the attack\u2019s alone."
+        f"The baseline, which was never attacked, already gives the attacker\u2019s answer to clearly more than "
+        f"{_share(FOOLED)} of the images with {few(fooled)}: it does not ignore the trigger, so the overlap on the "
+        "baseline is a control that asks too much there, and attack success is not the attack\u2019s alone."
     )
 
 

@@ -3,14 +3,14 @@
 import json
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.core.vocabulary import MEAN
 from heatcheck.report.blocks.footnotes import lacks_interval
 from heatcheck.report.evidence import Evidence
-from heatcheck.report.numbers import listed
+from heatcheck.report.numbers import Unit, listed, number
 from heatcheck.studies.triggers.vocabulary import GRADED, PlantedTrigger, TriggersManifest, is_of_artefacts
 
 REFERENCE_SIDE = 224  # of the images for which a trigger's size is given
@@ -123,6 +123,13 @@ def images_graded(evidence: Evidence) -> int:
     """How many poisoned images the means over all triggers rest on."""
     rows = (evidence.find(MEAN, "trigger_iou", ALL_FINDINGS, method.name) for method in evidence.methods)
     return max((row.n_cases for row in rows if row), default=0)
+
+
+def span(values: Iterable[float], unit: Unit) -> str:
+    """The lowest and the highest value, without what is undefined; one where they are written alike."""
+    known = [value for value in values if not math.isnan(value)]
+    low, high = number(min(known, default=math.nan), unit), number(max(known, default=math.nan), unit)
+    return high if low == high else f"{low.removesuffix(unit.sign)} to {high}"
 
 
 def _trigger(entry: PlantedTrigger) -> TriggerRecord:

@@ -1,16 +1,25 @@
-"""Cases to look at: the poisoned image, and for every method its map, its box and the image recovered by it."""
+"""Cases to look at: a poisoned image with every method's map and box, and the images that the boxes recover."""
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from heatcheck.report.blocks.gallery import Gallery, by_name, gallery_of, likely, number_or_dash
+from heatcheck.report.blocks.block import Drawn, prose
+from heatcheck.report.blocks.films import Film, FilmStrip, Outline
+from heatcheck.report.blocks.gallery import Gallery, by_name, gallery_of, likely, number_or_dash, orientation
 from heatcheck.report.blocks.pictures import image_uri, map_uri
 from heatcheck.report.evidence import Evidence
-from heatcheck.report.numbers import SCORE
+from heatcheck.report.numbers import SCORE, count
+from heatcheck.report.page import Section
 from heatcheck.studies.triggers.report.facts import triggers_of
 from heatcheck.studies.triggers.vocabulary import Corners, TriggerEntry, TriggerMapEntry
+
+ANCHOR = "pictures"
+BRIGHTEST = 99.5  # percentile of a map at which its colour scale ends: one hot pixel cannot hide the others
+EDGE = 0.007  # of the picture's longer side: about half the width of a line
+AS_GIVEN = "left and right as in the image file"
+_TELLING = "usual"  # why the case of the first screen was chosen for the gallery
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,17 +31,27 @@ class Rectangle:
     width: float
     height: float
 
+    def outline(self, style: str, size: tuple[float, float]) -> Outline:
+        """The line around the box; where it lies on the picture's edge, it is moved in so far that all of it shows."""
+        inside = EDGE * max(size)
+        left, top = max(self.x, inside), max(self.y, inside)
+        right, bottom = (
+            min(end, side - inside) for end, side in zip((self.x + self.width, self.y + self.height), size, strict=True)
+        )
+        width, height = right - left, bottom - top
+        return Outline(style, f"M{left:.4g} {top:.4g}h{width:.4g}v{height:.4g}h{-width:.4g}Z")
+
 
 @dataclass(frozen=True, slots=True)
 class MethodOutcome:
-    """One method on one poisoned image."""
+    """What became of one poisoned image once clean pixels were pasted into one method's box."""
 
     label: str
-    uri: str  # of the map
     box: Rectangle | None
+    overlap: float  # with the trigger's box; NaN where it is unknown
     sign: str
-    outcome: str
-    overlap: str
+    word: str
+    sentence: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,19 +59,12 @@ class TriggerCard:
     """One poisoned image as the page shows it."""
 
     case: str
+    trigger: str  # the trigger's name
     finding: str  # the trigger's label
     why: str  # it was chosen
-    seed: str
-    truth: str  # class
-    clean_says: str  # what the poisoned model answers without the trigger
-    target: str
-    probability: str
-    height: int
-    width: int
+    strip: FilmStrip  # of the poisoned image, with a film per method
     clean: str
-    poisoned: str
-    planted: Rectangle
-    trials: tuple[MethodOutcome, ...]
+    outcomes: tuple[MethodOutcome, ...]
     baseline: tuple[tuple[str, str], ...]  # label and map of the clean image
     baseline_says: str
 
@@ -64,44 +76,124 @@ class TriggerCard:
     @property
     def weight(self) -> int:
         """About how many bytes the card adds to the page."""
-        maps = sum(len(trial.uri) + 2400 for trial in self.trials) + sum(len(uri) + 500 for _, uri in self.baseline)
-        return len(self.clean) + len(self.poisoned) + maps + 2500
+        recovered = 600 * len(self.outcomes)
+        return self.strip.weight + len(self.clean) + sum(len(uri) + 500 for _, uri in self.baseline) + recovered + 2500
+
+    @property
+    def spread(self) -> float:
+        """How far apart the methods' overlaps are."""
+        known = [each.overlap for each in self.outcomes if not math.isnan(each.overlap)]
+        return max(known) - min(known) if known else -1.0
 
 
-def trigger_gallery(evidence: Evidence, budget: int) -> Gallery[TriggerCard]:
+TriggerGallery = Gallery[TriggerCard]
+
+
+def trigger_gallery(evidence: Evidence, budget: int) -> TriggerGallery:
     """As many cards as fit into `budget` bytes, in the order the study chose them."""
-    names = {entrant.name: entrant.label for entrant in (*evidence.methods, *evidence.floors)}
+    names = {method.name: method.label for method in evidence.methods}
+    names |= {floor.name: f"{floor.label} (floor)" for floor in evidence.floors}
     names |= {trigger.name: trigger.label for trigger in triggers_of(evidence)}
     return gallery_of(evidence, TriggerEntry, lambda entry, folder: _card(entry, folder, names), budget)
 
 
+def pictures(evidence: Evidence, gallery: TriggerGallery) -> Section | None:
+    """The section with the cards; None when no trigger was planted."""
+    if not triggers_of(evidence):
+        return None
+    title = "Cases to look at"
+    if not gallery.cards:
+        none = "This run kept no pictures, so there is no gallery."
+        return Section(ANCHOR, title, "Pictures", (*prose(none), *prose(*gallery.left_out, small=True)), none)
+    triggers = f" with {count(len(gallery.findings), 'trigger')}" if len(gallery.findings) > 1 else ""
+    summary = f"{count(len(gallery.cards), 'poisoned image')}{triggers}, each with the map of every method."
+    return Section(ANCHOR, title, "Pictures", (Drawn("study/cases.html", {"gallery": gallery}),), summary)
+
+
+def telling_strip(gallery: TriggerGallery) -> FilmStrip | None:
+    """The films of the usual case on which the methods differ most; None where no pictures were kept."""
+    card = max(gallery.cards, key=lambda each: (each.why == _TELLING, each.spread), default=None)
+    if card is None:
+        return None
+    why = f"Chosen as {card.why} by the mean overlap of all methods. " if card.why else ""
+    return replace(
+        card.strip,
+        anchor="telling-case",
+        title=f"One poisoned image: {card.finding}",
+        note=f"Dashed: where the trigger is. Solid: the box detected in that map. {why}",
+        link=ANCHOR,
+    )
+
+
 def _card(entry: TriggerEntry, folder: Path, names: Mapping[str, str]) -> TriggerCard:
-    height, width = entry.shape
-    order = list(names)
+    order, planted = list(names), _rectangle(entry.trigger_box)
+    maps = by_name(entry.maps, lambda each: each.method, order)
     can_return = not entry.clean_says or entry.clean_says != entry.target
+    outcomes = tuple(_method_outcome(each, names, can_return=can_return) for each in maps)
+    height, width = entry.shape
+    finding = names.get(entry.trigger, entry.trigger)
+    size = (float(width), float(height))
+    marked = planted.outline("planted", size)
+    alone = Film(
+        "Poisoned image", f"Poisoned image of case {entry.case} with the box around the trigger", "", (marked,)
+    )
+    drawn = zip(outcomes, maps, strict=True)
+    films = [
+        _film(outcome, map_uri(folder, each.file, BRIGHTEST), (marked, *_found(outcome, size)), entry.case)
+        for outcome, each in drawn
+    ]
     return TriggerCard(
         case=entry.case,
-        finding=names.get(entry.trigger, entry.trigger),
+        trigger=entry.trigger,
+        finding=finding,
         why=entry.why,
-        seed="" if entry.seed is None else str(entry.seed),
-        truth=entry.label,
-        clean_says=entry.clean_says,
-        target=entry.target,
-        probability=likely(entry.probability),
-        height=height,
-        width=width,
-        clean=image_uri(folder, entry.clean),
-        poisoned=image_uri(folder, entry.poisoned),
-        planted=_rectangle(entry.trigger_box),
-        trials=tuple(
-            _method_outcome(each, folder, names, can_return=can_return)
-            for each in by_name(entry.maps, lambda each: each.method, order)
+        strip=FilmStrip(
+            anchor=f"picture-{entry.id}",
+            title=finding,
+            case=_said(entry),
+            size=size,
+            image=image_uri(folder, entry.poisoned),
+            films=(alone, *films),
+            note=f"Why it was chosen: {entry.why}, by the mean overlap of all methods." if entry.why else "",
         ),
+        clean=image_uri(folder, entry.clean),
+        outcomes=outcomes,
         baseline=tuple(
-            (names.get(each.method, each.method), map_uri(folder, each.file))
+            (names.get(each.method, each.method), map_uri(folder, each.file, BRIGHTEST))
             for each in by_name(entry.baseline, lambda each: each.method, order)
         ),
         baseline_says=entry.baseline_says,
+    )
+
+
+def _said(entry: TriggerEntry) -> str:
+    """The case, its class, the poisoned model's answers without and with the trigger, and which way is right."""
+    chance = likely(entry.probability)
+    parts = (
+        f"Case {entry.case}",
+        "" if entry.seed is None else f"network of seed {entry.seed}",
+        f"true class {entry.label}" if entry.label else "",
+        f"without the trigger the poisoned model says {entry.clean_says}" if entry.clean_says else "",
+        f"with it {entry.target}{f' ({chance} likely)' if chance else ''}" if entry.target else "",
+        orientation("", AS_GIVEN),
+    )
+    return " · ".join(filter(None, parts))
+
+
+def _found(outcome: MethodOutcome, size: tuple[float, float]) -> tuple[Outline, ...]:
+    return (outcome.box.outline("found", size),) if outcome.box else ()
+
+
+def _film(outcome: MethodOutcome, uri: str, outlines: tuple[Outline, ...], case: str) -> Film:
+    """One method's map over the poisoned image, with the trigger's box and the detected one."""
+    overlap = number_or_dash(outcome.overlap, SCORE.rounded(2))
+    said = f"detected box with IoU {overlap}" if outcome.box else "nothing detected"
+    return Film(
+        label=outcome.label,
+        described=f"{outcome.label}: heat map over the poisoned image of case {case}; {said}; {outcome.sentence}",
+        heat=uri,
+        outlines=outlines,
+        caption=f"IoU {overlap} · {outcome.sign}\u00a0{outcome.word}",
     )
 
 
@@ -110,27 +202,28 @@ def _rectangle(box: Corners) -> Rectangle:
     return Rectangle(left, top, right - left, bottom - top)
 
 
-def _method_outcome(
-    entry: TriggerMapEntry, folder: Path, names: Mapping[str, str], *, can_return: bool
-) -> MethodOutcome:
-    sign, outcome = _outcome(entry.recovered, entry.says, detected=entry.box is not None)
+def _method_outcome(entry: TriggerMapEntry, names: Mapping[str, str], *, can_return: bool) -> MethodOutcome:
+    sign, word, sentence = _outcome(entry.recovered, entry.says, detected=entry.box is not None)
     if not can_return:  # as in the scores, where recovery is undefined on such an image
-        sign, outcome = "?", "nothing to recover: the model gives this answer without the trigger too"
+        sign, word = "?", "nothing to recover"
+        sentence = "nothing to recover: the model gives this answer without the trigger too"
     return MethodOutcome(
         label=names.get(entry.method, entry.method),
-        uri=map_uri(folder, entry.file),
         box=_rectangle(entry.box) if entry.box else None,
+        overlap=math.nan if entry.iou is None else entry.iou,
         sign=sign,
-        outcome=outcome,
-        overlap=number_or_dash(entry.iou, SCORE.rounded(2)),
+        word=word,
+        sentence=sentence,
     )
 
 
-def _outcome(recovered: float | None, says: str, *, detected: bool) -> tuple[str, str]:
-    """The sign, and the outcome once clean pixels are pasted into the box."""
+def _outcome(recovered: float | None, says: str, *, detected: bool) -> tuple[str, str, str]:
+    """The sign, the word and the sentence for what happens once clean pixels are pasted into the box."""
     answer = f": the model says {says}" if says else ""
     if not detected:
-        return "✕", "nothing detected, so nothing recovered"
+        return "✕", "nothing detected", "nothing detected, so nothing recovered"
     if recovered is None or math.isnan(recovered):
-        return "?", "whether the image was recovered is unknown"
-    return ("✓", f"recovered{answer}") if recovered else ("✕", f"not recovered{answer}")
+        return "?", "unknown", "whether the image was recovered is unknown"
+    if recovered:
+        return "✓", "recovered", f"recovered{answer}"
+    return "✕", "not recovered", f"not recovered{answer}"

@@ -4,9 +4,11 @@ import math
 from dataclasses import dataclass
 
 from heatcheck.report import reference
+from heatcheck.report.evidence import Evidence
 from heatcheck.report.published import Figure
 
 SOURCE = "Sun et al. 2023"
+DATA = "covid_radiography"  # the data that its figures are of
 METRICS = {"trigger_iou": "iou", "overlap_difference": "od", "recovered": "tdr"}  # our names to the paper's
 DYNAMIC = "dynamic-"
 # what the text says of Fig. 7, which has no numbers
@@ -25,6 +27,11 @@ class Reported:
     method: str
     value: float
     spread: float
+
+
+def is_own_data(evidence: Evidence) -> bool:
+    """Whether the run is on the paper's data: only beside such runs do its figures stand."""
+    return evidence.manifest.source.published_as == DATA
 
 
 def reported(metric: str, subject: str = "") -> tuple[Reported, ...]:
@@ -61,6 +68,6 @@ def caveat(architecture: str) -> str:
     return (
         f"Rows marked \u201cpublished\u201d are copied from {SOURCE} (Scientific Reports 13:19488). They are for "
         "VGG-16 on the full COVID-19 Radiography data, trained and poisoned by its authors; ours are for "
-        f"{architecture} on this run\u2019s images. They show what is usual and are not a target, and the paper gives "
+        f"{architecture}, trained and poisoned here. They show what is usual and are not a target, and the paper gives "
         "neither box areas nor floors. A dash there means not published."
     )

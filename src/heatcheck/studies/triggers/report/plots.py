@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 
+from heatcheck.report.charts import legend
 from heatcheck.report.charts.axes import limits_around
 from heatcheck.report.charts.dotplot import DotPlot, Mark, PlotRow, draw
 from heatcheck.report.charts.panels import Panel
@@ -39,6 +40,19 @@ def by_trigger(evidence: Evidence, metric: str, triggers: Sequence[TriggerRecord
     ]
 
 
+def keys(panels: Sequence[Panel], *marks: legend.Key) -> tuple[legend.Key, ...]:
+    """What the marks of these plots stand for: `marks`, then those of floors and published figures that they have."""
+    drawn = "".join(panel.plot for panel in panels)
+    floors = (legend.floor_square(),) if "family-floor" in drawn else ()
+    published = (legend.published(literature.SOURCE),) if "published-mark" in drawn else ()
+    return (*marks, *floors, *published)
+
+
+def detection_keys(panels: Sequence[Panel]) -> tuple[legend.Key, ...]:
+    """The key of plots with a dot per method beside random boxes."""
+    return keys(panels, legend.METHOD, legend.floor_tick(f"{RANDOM_BOXES} as that method\u2019s"))
+
+
 def _rows(column: TriggerColumn, kind: str) -> list[PlotRow]:
     """Methods, best first, then floors."""
     sign = -1 if column.higher_is_better else 1
@@ -60,7 +74,8 @@ def _row(column: TriggerColumn, entrant: Entrant, kind: str) -> PlotRow:
     if estimate:
         shape = "picture" if is_floor and kind == "method" else kind
         marks.append(Mark(shape, entrant.label, estimate.value, estimate.low, estimate.high))
-    figure = literature.detection(column.metric, column.finding, entrant.name)
+    own = literature.is_own_data(column.evidence)
+    figure = literature.detection(column.metric, column.finding, entrant.name) if own else None
     if figure and estimate and not math.isnan(estimate.value):
         marks.append(Mark("published", f"published by {literature.SOURCE}", figure.value))
     label = f"{entrant.label} (floor)" if is_floor else entrant.label

@@ -169,6 +169,8 @@ def _images(estimates: Estimates, column: int) -> str:
 
 
 def _published(columns: Sequence[TriggerColumn], notes: Footnotes) -> list[Row]:
+    if not literature.is_own_data(columns[0].evidence):
+        return []
     rows = []
     units = [column.unit if column.unit == SHARE else column.unit.rounded(4) for column in columns]
     for entrant in columns[0].evidence.methods:

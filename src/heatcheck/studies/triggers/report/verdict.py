@@ -14,6 +14,7 @@ from heatcheck.studies.triggers.report.facts import (
     graded_triggers,
     grading,
     images_graded,
+    span,
     trainings,
     triggers_of,
 )
@@ -103,10 +104,41 @@ def highest(evidence: Evidence) -> tuple[str, ...]:
     return first_methods("Highest overlap with the trigger (IoU)", highest_first(rows), SCORE.rounded(2))
 
 
+def judged_methods(evidence: Evidence) -> list[TriggerJudgement]:
+    """The methods whose overlap and recovery are both defined, in the order of `judgements`."""
+    return [judgement for judgement in judgements(evidence) if judgement.outcome != UNKNOWN]
+
+
+def floors_that_find(evidence: Evidence) -> list[Entrant]:
+    """The pictures made without the model that meet the criterion, which then proves little."""
+    return [floor for floor in evidence.floors if judge(evidence, floor).outcome == FINDS]
+
+
+def tally(judged: Sequence[TriggerJudgement]) -> str:
+    """How many of the methods find the triggers, do not, and are not shown to."""
+    n = {outcome: sum(each.outcome == outcome for each in judged) for outcome in (FINDS, NOT, OPEN)}
+    counts = (
+        (n[FINDS], "finds the triggers", "find the triggers"),
+        (n[NOT], "does not", "do not"),
+        (n[OPEN], "is not shown to", "are not shown to"),
+    )
+    parts = [f"{each} {one if each == 1 else several}" for each, one, several in counts if each]
+    return f"Of {count(len(judged), 'method')}, {listed(parts)}."
+
+
+def overlaps_in_short(evidence: Evidence, judged: Sequence[TriggerJudgement]) -> str:
+    """The mean overlaps of these methods, lowest to highest, beside those of random boxes and on the baseline."""
+    metrics = {"mean overlap (IoU)": "trigger_iou", "random boxes": floor_of("trigger_iou"), "on the baseline": CONTROL}
+    rows = {
+        words: [evidence.find(MEAN, metric, ALL_FINDINGS, each.entrant.name) for each in judged]
+        for words, metric in metrics.items()
+    }
+    return ", ".join(f"{words} {_range(each, SCORE.rounded(2))}" for words, each in rows.items() if any(each))
+
+
 def verdict(evidence: Evidence) -> Verdict:
     """What the run's estimates say about its methods."""
-    every = judgements(evidence)
-    judged = [judgement for judgement in every if judgement.outcome != UNKNOWN]
+    every, judged = judgements(evidence), judged_methods(evidence)
     if judged and trainings(evidence) == 1:
         return _of_one_network(evidence, judged)
     if judged:
@@ -200,10 +232,7 @@ def _values(rows: Sequence[Estimate | None], unit: Unit) -> str:
 
 
 def _range(rows: Sequence[Estimate | None], unit: Unit) -> str:
-    """The lowest and the highest value; one where they are written alike."""
-    values = [row.value for row in rows if row and not math.isnan(row.value)]
-    low, high = number(min(values, default=math.nan), unit), number(max(values, default=math.nan), unit)
-    return high if low == high else f"{low.removesuffix(unit.sign)} to {high}"
+    return span((row.value for row in rows if row), unit)
 
 
 def _others(evidence: Evidence, every: Sequence[TriggerJudgement]) -> str:

@@ -6,14 +6,16 @@ from dataclasses import replace
 
 import pytest
 from tests.report.page_reading import cell, read, section_text, table
+from tests.studies.triggers.report.conftest import flat
 from tests.studies.triggers.report.made_estimates import all_estimates
 from tests.studies.triggers.report.material import ARTEFACTS_ONLY, TriggerPlan
 
 from heatcheck.core.records import ALL_FINDINGS
 from heatcheck.studies.triggers.report.facts import noted_once
-from heatcheck.studies.triggers.report.sections.agreement import agreement
-from heatcheck.studies.triggers.report.sections.artefacts import artefact_verdict, artefacts
+from heatcheck.studies.triggers.report.sections.agreement import agreements
+from heatcheck.studies.triggers.report.sections.artefacts import PART, artefact_verdict, artefacts, graded_artefacts
 from heatcheck.studies.triggers.report.sections.cost import section as cost_section
+from heatcheck.studies.triggers.report.sections.sensitivity import sensitivity
 
 OUTLINE = "Overlap with the artefact (mask IoU)"
 ONE_SEED = "one seed: the interval covers differences between images, not between trainings"
@@ -41,14 +43,14 @@ def test_overlap_with_the_box_around_an_artefact_is_folded_away(trigger_text):
 
 
 def test_one_artefact_has_no_mean_over_all(trigger_evidence):
-    content = artefacts(trigger_evidence(artefacts=("wire",)))
-    assert [column.name for column in content["main"].table.columns] == ["wire"]
+    main, *_ = graded_artefacts(trigger_evidence(artefacts=("wire",)))
+    assert [column.name for column in main.table.columns] == ["wire"]
     assert artefacts(trigger_evidence()) is None
 
 
 def test_other_rules_are_those_of_the_artefacts(trigger_evidence):
     evidence = trigger_evidence(**ARTEFACTS_ONLY)
-    result = artefacts(evidence)["sensitivity"]
+    result = sensitivity(evidence, PART)
     heads = [(column.name, column.aside) for column in result.table.columns]
     assert heads[:2] == [("Mask IoU", "one rule for all"), ("Mask IoU", "own threshold")]
     assert "TDR" not in {name for name, _ in heads}
@@ -68,21 +70,22 @@ def test_sensitivity_of_artefacts_does_not_leak_into_that_of_triggers(trigger_te
 
 def test_maps_of_artefacts_are_compared_with_each_other_where_nothing_was_planted(trigger_evidence):
     evidence = trigger_evidence(**ARTEFACTS_ONLY)
-    content = agreement(evidence)
-    assert [result.table.caption for result in content["tables"]] == [
+    _, made = agreements(evidence)
+    assert [result.table.caption for result in made.values()][:3] == [
         "Mutual information", "Cross-correlation", "Structural similarity (SSIM)",
     ]  # fmt: skip
     mean = evidence.under(kind="artefact").value("pair_mean", "ssim", ALL_FINDINGS, "gradient", "lime")
-    row = content["tables"][2].table.groups[0][1][0]
+    row = made["ssim"].table.groups[0][1][0]
     assert row.cells[6].text == f"{mean:.2f}"
     both = trigger_evidence(artefacts=("wire",))
     mean = both.value("pair_mean", "ssim", ALL_FINDINGS, "gradient", "lime")
-    assert agreement(both)["tables"][2].table.groups[0][1][0].cells[6].text == f"{mean:.2f}"
+    assert agreements(both)[1]["ssim"].table.groups[0][1][0].cells[6].text == f"{mean:.2f}"
 
 
 def test_cost_is_set_against_the_overlap_with_the_outline(trigger_evidence):
     evidence = trigger_evidence(**ARTEFACTS_ONLY | {"changed": ("lime",)})
-    assert cost_section(evidence).content["measures"] == ["Overlap with the pixels (mask IoU)"]
+    (seconds,) = [b for b in flat(cost_section(evidence).blocks) if b.kind == "listing" and "scores" in b.caption]
+    assert [column.name for column in seconds.columns[3:]] == ["Overlap with the pixels (mask IoU)"]
 
 
 def test_page_of_artefacts_alone_claims_no_planted_patch(trigger_text):
@@ -108,7 +111,8 @@ def test_verdict_names_no_best_method_of_one_network_and_skips_what_is_undefined
 
 def test_artefacts_that_were_not_scored_have_no_table(trigger_evidence):
     evidence = trigger_evidence(rows=[], **ARTEFACTS_ONLY)
-    assert artefacts(evidence)["main"] is None
+    assert graded_artefacts(evidence)[0] is None
+    assert "No artefact has been scored." in str(artefacts(evidence).blocks)
     assert artefact_verdict(evidence).second.endswith("in the original images.")
 
 
@@ -116,5 +120,5 @@ def test_intervals_of_artefacts_do_not_speak_of_seeds(trigger_evidence):
     rows = [replace(row, reason=ONE_SEED) if row.statistic == "mean" else row
             for row in all_estimates(TriggerPlan(artefacts=("wire",)))]  # fmt: skip
     evidence = noted_once(trigger_evidence(rows=rows, artefacts=("wire",)))
-    assert artefacts(evidence)["main"].table.notes == ()
+    assert graded_artefacts(evidence)[0].table.notes == ()
     assert evidence.find("mean", "trigger_iou", ALL_FINDINGS, "lime").reason == ONE_SEED  # of five seeds

@@ -7,7 +7,7 @@ from tests.report.page_reading import cell, read, section_text
 from tests.studies.triggers.report.made_estimates import all_estimates
 from tests.studies.triggers.report.material import TriggerPlan
 
-from heatcheck.studies.triggers.report.sections.calibration import calibration
+from heatcheck.studies.triggers.report.sections.calibration import calibration, on_clean, on_stamped
 
 TABLE = ("attack", "Calibration before and after poisoning")
 
@@ -38,13 +38,14 @@ def test_what_poisoning_did_is_claimed_by_the_one_judgement(trigger_evidence, nu
         else row
         for row in all_estimates(TriggerPlan())
     ]
-    clean, _ = calibration(trigger_evidence(rows=rows))["sentences"]
+    clean = on_clean(trigger_evidence(rows=rows))
     assert words in clean
     assert "0.030 before poisoning and 0.050 after it" in clean
 
 
 def test_one_training_claims_nothing(trigger_evidence):
-    for sentence in calibration(trigger_evidence(seeds=(0,), failed={}))["sentences"]:
+    evidence = trigger_evidence(seeds=(0,), failed={})
+    for sentence in (on_clean(evidence), on_stamped(evidence)):
         assert "In this network overconfidence changed by" in sentence
         assert "clearly" not in sentence
 
@@ -53,4 +54,4 @@ def test_a_run_that_stored_no_confidences_has_no_such_part(trigger_evidence):
     def keep(row):
         return "calibration" not in row.statistic and "overconfidence" not in row.metric
 
-    assert calibration(trigger_evidence(keep=keep)) is None
+    assert calibration(trigger_evidence(keep=keep)) == ()

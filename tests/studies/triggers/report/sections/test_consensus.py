@@ -7,7 +7,7 @@ from tests.report.page_reading import cell, read, section_text, table
 from tests.studies.triggers.report.made_estimates import all_estimates
 from tests.studies.triggers.report.material import TriggerPlan
 
-from heatcheck.studies.triggers.report.sections.consensus import consensus
+from heatcheck.studies.triggers.report.sections.consensus import by_truth, consensus
 
 TABLE = ("agreement", "Consensus of the methods")
 
@@ -39,13 +39,13 @@ def test_what_agreement_says_is_judged_and_is_never_called_evidence(trigger_evid
         else row
         for row in all_estimates(TriggerPlan())
     ]
-    first, *_ = consensus(trigger_evidence(rows=rows))["sentences"]
+    first = by_truth(trigger_evidence(rows=rows))
     assert words in first
     assert "no evidence of correctness" in first
 
 
 def test_one_training_speaks_of_its_network(trigger_evidence):
-    first, *_ = consensus(trigger_evidence(seeds=(0,), failed={}))["sentences"]
+    first = by_truth(trigger_evidence(seeds=(0,), failed={}))
     assert first.startswith("In this network")
     assert "no evidence of correctness" in first
 
@@ -59,4 +59,4 @@ def test_each_measure_and_the_paper_stand_beside_it(trigger_text):
 
 
 def test_a_run_without_a_consensus_has_no_such_part(trigger_evidence):
-    assert consensus(trigger_evidence(keep=lambda row: row.statistic != "consensus")) is None
+    assert consensus(trigger_evidence(keep=lambda row: row.statistic != "consensus")) == ()

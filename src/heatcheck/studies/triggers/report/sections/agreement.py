@@ -1,14 +1,18 @@
 """Do the methods agree with each other? Method against method, each cell tinted by how alike their maps are."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from markupsafe import Markup
+
 from heatcheck.core.records import ALL_FINDINGS, Estimate
+from heatcheck.report.blocks.block import Block, Prose, Table, fold, prose
 from heatcheck.report.blocks.footnotes import Footnotes
 from heatcheck.report.blocks.matrix import Cell, Column, Matrix, Row, cell_of
 from heatcheck.report.evidence import Entrant, Evidence
 from heatcheck.report.numbers import SCORE, listed, number
+from heatcheck.report.page import Section
 from heatcheck.studies.triggers.report.sections.consensus import consensus
 from heatcheck.studies.triggers.vocabulary import ARTEFACT, PAIR_MEAN
 
@@ -16,6 +20,7 @@ MAIN = ("mutual_information", "cross_correlation", "ssim")
 UNIT = SCORE.rounded(2)
 _FAINT = 0.1  # of the deepest colour: values less far below 0 are drawn as 0
 _SELF = Cell("", title="the same method")
+PROOF = "Agreement is not proof: methods can share an error, and two that disagree may both show a part of the truth."
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,23 +67,50 @@ MEASURES = {
 }
 
 
-def agreement(evidence: Evidence) -> Mapping[str, object] | None:
-    """The content of the section on agreement; None when no two maps were compared.
+def agreement(evidence: Evidence) -> Section | None:
+    """How alike the methods' maps are, and whether that tells which is right; None when no two were compared."""
+    compared, made = agreements(evidence)
+    if not made:
+        return None
+    main = [metric for metric in MAIN if metric in made]
+    closest = _closest(compared, main[0] if main else "")
+    blocks = (
+        Prose(
+            "How alike are the maps that two methods make of the same image? The last column is a method\u2019s mean "
+            "over the others, excluding itself. Point at a cell for its interval."
+        ),
+        *prose(closest, PROOF if closest else ""),
+        *(block for metric in main for block in _heat(made[metric])),
+        *consensus(compared),
+        *fold(
+            "Other measures of agreement",
+            [block for metric, each in made.items() if metric not in MAIN for block in _heat(each)],
+        ),
+    )
+    summary = closest or "How alike the maps of every two methods are."
+    return Section("agreement", "Do the methods agree with each other?", "Agreement", blocks, summary)
+
+
+def agreements(evidence: Evidence) -> tuple[Evidence, dict[str, Agreement]]:
+    """The table of each measure, with the estimates that it is made of.
 
     Without planted triggers the maps are those of the artefacts.
     """
     if not any(key[0] == PAIR_MEAN for key in evidence.estimates):
         evidence = evidence.under(**ARTEFACT)
     metrics = dict.fromkeys(key[1] for key in evidence.estimates if key[0] == PAIR_MEAN)
-    tables = {metric: table for metric in metrics if (table := _agreement(evidence, metric))}
-    if not tables:
-        return None
-    return {
-        "tables": [tables[metric] for metric in MAIN if metric in tables],
-        "more": [table for metric, table in tables.items() if metric not in MAIN],
-        "consensus": consensus(evidence),
-        "sentence": _closest(evidence, next((metric for metric in MAIN if metric in tables), "")),
-    }
+    return evidence, {metric: table for metric in metrics if (table := _agreement(evidence, metric))}
+
+
+def _heat(agreement: Agreement) -> tuple[Block, ...]:
+    """The table with the scale of its colours below."""
+    opposites = "; orange below 0, blue above" if agreement.has_opposites else ""
+    scale = Markup(
+        '{} <span class="tints{}" role="img" aria-label="Colour scale: the deeper, the further from 0{}"></span> {}. {}'
+    ).format(
+        agreement.lowest, " both" if agreement.has_opposites else "", opposites, agreement.highest, agreement.sentence
+    )
+    return Table(agreement.table), Prose(scale, small=True)
 
 
 def _pair(evidence: Evidence, metric: str, one: Entrant, other: Entrant) -> Estimate | None:
@@ -144,11 +176,7 @@ def _closest(evidence: Evidence, metric: str) -> str:
     means = _means(pairs, [method.label for method in methods])
     name = (MEASURES[metric].name[0].lower() + MEASURES[metric].name[1:]) if metric in MEASURES else metric
     lonely = min(means, key=lambda label: means[label])
-    return (
-        f"By {name}, the maps of {listed([one, other])} were most alike on average; {lonely} agreed least with the "
-        "others. "
-        "Agreement is not proof: methods can share an error, and two that disagree may both show a part of the truth."
-    )
+    return f"By {name}, the maps of {listed([one, other])} were most alike; {lonely} agreed least with the others."
 
 
 def _means(pairs: Sequence[tuple[float, str, str]], labels: Sequence[str]) -> dict[str, float]:

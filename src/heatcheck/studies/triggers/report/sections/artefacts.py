@@ -1,19 +1,23 @@
 """Artefacts that the images came with: do the maps mark them? Nothing was planted and nothing retrained."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from heatcheck.core.records import ALL_FINDINGS
 from heatcheck.core.vocabulary import MEAN
+from heatcheck.report.blocks.block import Block, Figures, Prose, Table, fold, prose
 from heatcheck.report.blocks.matrix import Matrix
+from heatcheck.report.charts.panels import Panel
 from heatcheck.report.evidence import Evidence
-from heatcheck.report.numbers import SCORE, Unit, count, listed, number
+from heatcheck.report.numbers import SCORE, count, listed, number
+from heatcheck.report.page import Section
 from heatcheck.report.verdict import Verdict
 from heatcheck.studies.triggers.report import literature
-from heatcheck.studies.triggers.report.facts import TriggerRecord, manifest
+from heatcheck.studies.triggers.report.facts import TriggerRecord, manifest, span
 from heatcheck.studies.triggers.report.plots import by_trigger as panels_by_trigger
-from heatcheck.studies.triggers.report.sections.sensitivity import RulePart, sensitivity
+from heatcheck.studies.triggers.report.plots import detection_keys
+from heatcheck.studies.triggers.report.sections.sensitivity import RulePart, sensitivity, shown
 from heatcheck.studies.triggers.report.tables import by_trigger
 from heatcheck.studies.triggers.vocabulary import ARTEFACT, floor_of
 
@@ -36,6 +40,7 @@ class Graded:
     table: Matrix
 
 
+_BELOW = "Below a number: its 95 % interval, its random-box floor and the area of the box."
 _OUTLINE = (
     "The area that the detected box and the outlined artefact share, divided by the area either covers: 0 is no "
     "overlap, or nothing detected. No box matches a thin or slanted artefact, so even the best may stay far below 1."
@@ -53,23 +58,64 @@ _TITLES = {
 }
 
 
-def artefacts(evidence: Evidence) -> Mapping[str, object] | None:
-    """What the section on artefacts shows; None when none were given."""
-    names = manifest(evidence).artefacts
-    if not names:
+def artefacts(evidence: Evidence) -> Section | None:
+    """Whether the maps mark artefacts of the original images; None when none were given."""
+    if not manifest(evidence).artefacts:
         return None
-    of_artefacts = PART.under(evidence)
-    given = tuple(TriggerRecord(name, name) for name in names)
+    main, *more = graded_artefacts(evidence)
+    blocks = (
+        Prose(
+            "These images contain artefacts that have been outlined. Nothing was planted and no model was retrained: "
+            "each method\u2019s box is compared with the outline."
+        ),
+        Prose(CAUTION),
+        *(_scored(evidence, main, more) if main else prose(_none_yet(evidence))),
+    )
+    return Section("artefacts", "Artefacts in the original images", "Artefacts", blocks, in_short(evidence))
+
+
+def graded_artefacts(evidence: Evidence) -> list[Graded | None]:
+    """The tables of what the boxes overlap of the artefacts, the main one first."""
+    given = _given(evidence)
     columns = (*((EVERY,) if len(given) > 1 else ()), *given)
-    main, *more = (_graded(of_artefacts, metric, columns) for metric in _TITLES)
-    return {
-        "main": main,
-        "panels": panels_by_trigger(of_artefacts, MAIN, given),
-        "more": [graded for graded in more if graded],
-        "sensitivity": sensitivity(evidence, PART),
-        "caution": CAUTION,
-        "published": _published(),
-    }
+    return [_graded(PART.under(evidence), metric, columns) for metric in _TITLES]
+
+
+def _given(evidence: Evidence) -> tuple[TriggerRecord, ...]:
+    return tuple(TriggerRecord(name, name) for name in manifest(evidence).artefacts)
+
+
+def _scored(evidence: Evidence, main: Graded, more: Sequence[Graded | None]) -> tuple[Block, ...]:
+    panels = tuple(panels_by_trigger(PART.under(evidence), MAIN, _given(evidence)))
+    rules = sensitivity(evidence, PART)
+    published = _published() if literature.is_own_data(evidence) else ""
+    note = f"{main.sentence} {_BELOW} {published}".strip()
+    return (
+        *((Figures(panels, detection_keys(panels)),) if panels else ()),
+        Table(main.table, main.title, note),
+        *(block for each in more if each for block in _more(each)),
+        *fold("Would another box rule change the result?", shown(rules) if rules else ()),
+    )
+
+
+def _more(graded: Graded) -> tuple[Block, ...]:
+    return fold(f"More: {graded.title}", (Prose(graded.sentence, small=True), Table(graded.table, graded.title)))
+
+
+def _none_yet(evidence: Evidence) -> str:
+    return f"No artefact has been scored{'' if evidence.finished else ' yet'}."
+
+
+def in_short(evidence: Evidence) -> str:
+    """The mean overlaps of all methods with all artefacts, beside random boxes."""
+    overlap, chance = _overlaps(evidence)
+    return f"Mean overlap with their outlines (mask IoU) {overlap}{chance}." if overlap else _none_yet(evidence)
+
+
+def overall(evidence: Evidence) -> Panel | None:
+    """The overlap with all artefacts, method by method; None where nothing was scored."""
+    panels = panels_by_trigger(PART.under(evidence), MAIN, (EVERY,))
+    return Panel(evidence.metrics[MAIN].label, panels[0].plot) if panels else None
 
 
 def artefact_verdict(evidence: Evidence) -> Verdict:
@@ -79,30 +125,30 @@ def artefact_verdict(evidence: Evidence) -> Verdict:
         return Verdict(
             "There is no verdict, because the run planted no trigger.", "The section on the record says what it did."
         )
+    overlap, chance = _overlaps(evidence)
+    mean = f"{overlap} (mean IoU{chance})"
+    found = f": in this network, their outlines were overlapped by {mean}" if overlap else ""
     return Verdict(
         f"No trigger was planted, so this run cannot say which methods find what {evidence.models[0].label} relies on.",
-        f"Its maps were compared with {count(len(names), 'kind')} of artefact in the original images"
-        f"{_overlaps(PART.under(evidence))}.",
+        f"Its maps were compared with {count(len(names), 'kind')} of artefact in the original images{found}.",
     )
 
 
-def _overlaps(evidence: Evidence) -> str:
-    """The lowest and the highest mean overlap, beside random boxes: one network supports no claim about a method."""
+def _overlaps(evidence: Evidence) -> tuple[str, str]:
+    """The lowest and the highest mean overlap, and those of random boxes; empty where there is none.
+
+    One network supports no claim about a method.
+    """
+    of_artefacts = PART.under(evidence)
     rows, floors = (
-        [value for method in evidence.methods
-         if not math.isnan(value := evidence.value(MEAN, metric, ALL_FINDINGS, method.name))]
+        [of_artefacts.value(MEAN, metric, ALL_FINDINGS, method.name) for method in evidence.methods]
         for metric in (MAIN, floor_of(MAIN))
-    )  # fmt: skip
-    if not rows:
-        return ""
+    )
+    if all(map(math.isnan, rows)):
+        return "", ""
     unit = SCORE.rounded(2)
-    chance = f", random boxes of the same size {_range(floors, unit)}" if floors else ""
-    return f": in this network, their outlines were overlapped by {_range(rows, unit)} (mean IoU{chance})"
-
-
-def _range(values: Sequence[float], unit: Unit) -> str:
-    low, high = number(min(values), unit), number(max(values), unit)
-    return high if low == high else f"{low} to {high}"
+    chance = "" if all(map(math.isnan, floors)) else f", random boxes of the same size {span(floors, unit)}"
+    return span(rows, unit), chance
 
 
 def _graded(evidence: Evidence, metric: str, columns: Sequence[TriggerRecord]) -> Graded | None:

@@ -1,11 +1,14 @@
 """Did the attack work? Accuracy on clean images and attack success per trigger, and where methods could be graded."""
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 
+from heatcheck.report.blocks.block import Block, Facts, Table, Terms, fold, prose
 from heatcheck.report.blocks.footnotes import Footnotes
 from heatcheck.report.blocks.matrix import Cell, Column, Matrix, Row, cell_of, labelled
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.numbers import MISSING, POINTS, SHARE, SPACE, count, few, listed, number
+from heatcheck.report.page import Section
 from heatcheck.report.published import with_rows
 from heatcheck.studies.triggers.report import literature
 from heatcheck.studies.triggers.report.facts import (
@@ -14,6 +17,7 @@ from heatcheck.studies.triggers.report.facts import (
     TriggerRecord,
     grading,
     manifest,
+    span,
     triggers_of,
 )
 from heatcheck.studies.triggers.report.sections.calibration import calibration
@@ -35,40 +39,79 @@ _CONTROL = (
     "How often the baseline, which was never poisoned, gives the attacker\u2019s answer to images with the trigger. "
     "It is the control of the maps, so it should ignore the trigger: this should be near 0."
 )
+_SMALL_PRINT = (
+    "Means over seeds; small print below a number is its 95 % interval. Accuracy lost: the baseline\u2019s accuracy "
+    "less the poisoned model\u2019s, in percentage points (pp)."
+)
+_UNTESTED = "No attack has been tested yet."
+_PRINTED = "The published figures are for VGG-16 on the full COVID-19 Radiography data."
 _EMPTY = Cell("")
 COLUMNS = {
     "cda": "Clean accuracy (CDA)",
     "cda_drop": "Accuracy lost",
     "asr": "Attack success (ASR)",
-    "clean_target": "Target without trigger",
-    "baseline_asr": "Baseline sent to the target",
+    "clean_target": "Attacker\u2019s answer without trigger",
+    "baseline_asr": "Attacker\u2019s answer by the baseline",
 }
 TERMS = {"cda": _CLEAN, "asr": _SUCCESS, "clean_target": _ALREADY, "baseline_asr": _CONTROL}
 
 
-def attack(evidence: Evidence) -> Mapping[str, object] | None:
-    """The content of the section on the attack; None when no trigger was planted."""
+def attack(evidence: Evidence) -> Section | None:
+    """Whether the poisoned models rely on their triggers; None when no trigger was planted."""
     triggers = triggers_of(evidence)
     if not triggers:
         return None
     summaries = {trigger: grading(evidence, trigger.name) for trigger in triggers}
     known = any(summary.seeds for summary in summaries.values())
-    return {
-        "sentences": [_planted(evidence), *(_outcomes(evidence, summaries) if known else []), _left_out(evidence)],
-        "table": _table(evidence, summaries) if known else None,
-        "by_seed": _by_seed(evidence, triggers) if known and len(manifest(evidence).seeds) > 1 else None,
-        "triggers": triggers,
-        "input": _input(evidence) if any(trigger.size for trigger in triggers) else "",
-        "reference": REFERENCE_SIDE,
-        "calibration": calibration(evidence),
-        "terms": [(COLUMNS[metric], TERMS[metric]) for metric in _measured(evidence) if metric in TERMS],
-    }
+    terms = tuple((COLUMNS[metric], TERMS[metric]) for metric in _measured(evidence) if metric in TERMS)
+    by_seed = (Table(_by_seed(evidence, triggers)),) if known and len(manifest(evidence).seeds) > 1 else ()
+    blocks = (
+        *prose(_planted(evidence)),
+        *(_outcomes(evidence, summaries) if known else ()),
+        *prose(_left_out(evidence)),
+        *((Table(_table(evidence, summaries), note=_note(evidence)),) if known else prose(_UNTESTED)),
+        *((Terms(terms),) if terms else ()),
+        *calibration(evidence),
+        *fold("Seed by seed", by_seed),
+        *fold("What the triggers look like", (Facts(tuple(map(_look, triggers))),)),
+    )
+    summary = in_short(evidence, triggers) if known else _UNTESTED
+    return Section("attack", "Did the attack work?", "Attack", blocks, summary, printed=True)
 
 
-def _input(evidence: Evidence) -> str:
-    """The size of the model's images, where it differs from that for which sizes of triggers are given."""
+def in_short(evidence: Evidence, triggers: Collection[TriggerRecord]) -> str:
+    """How often the models give the attacker's answer once one of these triggers is in, and the baseline does."""
+    poisoned, baseline = (
+        [evidence.value(ATTACK, metric, trigger.name) for trigger in triggers] for metric in ("asr", "baseline_asr")
+    )
+    if all(map(math.isnan, poisoned)):
+        return ""
+    share = SHARE.rounded(0)
+    ignored = "" if all(map(math.isnan, baseline)) else f", the baseline in {span(baseline, share)}"
+    answer = "With the trigger, the poisoned models give the attacker\u2019s answer in"
+    return f"{answer} {span(poisoned, share)} of images{ignored}."
+
+
+def _note(evidence: Evidence) -> str:
+    """How the table is read."""
+    printed = _PRINTED if literature.is_own_data(evidence) else ""
+    return " ".join(filter(None, (_SMALL_PRINT, printed, _sizes(evidence))))
+
+
+def _sizes(evidence: Evidence) -> str:
+    """The size of the image that triggers are measured on, where the model's images have another."""
     run = manifest(evidence)
-    return run.input_size if run.input and min(run.input) != REFERENCE_SIDE else ""
+    if not run.input or min(run.input) == REFERENCE_SIDE or not any(each.size for each in triggers_of(evidence)):
+        return ""
+    return (
+        f"Sizes in px are those on an image of {REFERENCE_SIDE} pixels; this model\u2019s images have {run.input_size}."
+    )
+
+
+def _look(trigger: TriggerRecord) -> tuple[str, str]:
+    """The trigger's name, and what it looks like."""
+    pixels = f"; {trigger.pixels} pixels of the model\u2019s image" if trigger.pixels else ""
+    return trigger.label, f"{trigger.summary or trigger.kind or MISSING}{pixels}"
 
 
 def _planted(evidence: Evidence) -> str:
@@ -85,7 +128,8 @@ def _planted(evidence: Evidence) -> str:
     )
 
 
-def _outcomes(evidence: Evidence, summaries: Mapping[TriggerRecord, AttackSummary]) -> list[str]:
+def _outcomes(evidence: Evidence, summaries: Mapping[TriggerRecord, AttackSummary]) -> tuple[Block, ...]:
+    """With which triggers the attack worked, and when it counts as such."""
     always = [trigger.label for trigger, each in summaries.items() if each.graded == each.seeds]
     never = [trigger.label for trigger, each in summaries.items() if not each.graded]
     some = [
@@ -97,8 +141,7 @@ def _outcomes(evidence: Evidence, summaries: Mapping[TriggerRecord, AttackSummar
     parts = [f"worked with {_all_or(always, summaries, 'every')} {seeds}".strip()] if always else []
     parts += [f"worked in some seeds only with {listed(some)}"] if some else []
     parts += [f"did not work with {_all_or(never, summaries, 'any')}"] if never else []
-    sentences = [f"The attack {listed(parts)}."]
-    return sentences + ([_gate(evidence)] if some or never else [])
+    return (*prose(f"The attack {listed(parts)}."), *prose(_gate(evidence) if some or never else ""))
 
 
 def _all_or(names: Sequence[str], triggers: Collection[TriggerRecord], all_of_them: str) -> str:
@@ -164,7 +207,8 @@ def _table(evidence: Evidence, summaries: Mapping[TriggerRecord, AttackSummary])
     columns = tuple(Column(name) for name in (*(COLUMNS[metric] for metric in metrics), "Graded"))
     groups = (("Before", (base,)), ("After poisoning", tuple(rows)))
     table = Matrix("The model before and after poisoning", columns, groups, tuple(notes.reasons), "Trigger")
-    return with_rows(table, _published(metrics), notes, literature.SOURCE)
+    printed = _published(metrics) if literature.is_own_data(evidence) else []
+    return with_rows(table, printed, notes, literature.SOURCE)
 
 
 def _cell(evidence: Evidence, metric: str, finding: str, notes: Footnotes) -> Cell:

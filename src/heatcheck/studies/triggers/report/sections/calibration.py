@@ -1,11 +1,11 @@
 """How sure the models are, and how often they are right: calibration before and after the attack."""
 
 import math
-from collections.abc import Mapping
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.core.vocabulary import CALIBRATION, CHANCE_CALIBRATION, DIFFERENCE
 from heatcheck.judging.judgement import judgement_of, opposite_of
+from heatcheck.report.blocks.block import Block, Heading, Table, Terms, prose
 from heatcheck.report.blocks.footnotes import Footnotes
 from heatcheck.report.blocks.matrix import Cell, Column, Matrix, cell_of, labelled
 from heatcheck.report.evidence import Evidence
@@ -33,12 +33,12 @@ COLUMNS = {
 }
 
 
-def calibration(evidence: Evidence) -> Mapping[str, object] | None:
-    """The part on calibration of the section on the attack; None for a run that did not store confidences."""
+def calibration(evidence: Evidence) -> tuple[Block, ...]:
+    """The part on calibration of the section on the attack; nothing for a run that did not store confidences."""
     triggers = triggers_of(evidence)
     measured = [metric for metric in COLUMNS if any(_row(evidence, metric, each.name) for each in triggers)]
     if not measured:
-        return None
+        return ()
     notes = Footnotes()
     before = labelled("Baseline", [_cell(evidence, metric, BASELINE, notes) for metric in measured])
     after = [
@@ -47,12 +47,13 @@ def calibration(evidence: Evidence) -> Mapping[str, object] | None:
     columns = tuple(Column(COLUMNS[metric]) for metric in measured)
     groups = (("Before", (before,)), ("After poisoning", tuple(after)))
     table = Matrix("Calibration before and after poisoning", columns, groups, tuple(notes.reasons), "Trigger")
-    sentences = (_on_clean(evidence), _on_stamped(evidence))
-    return {
-        "table": table,
-        "sentences": [sentence for sentence in sentences if sentence],
-        "terms": (("Calibration error (ECE)", ECE), ("Overconfidence", SURE)),
-    }
+    return (
+        Heading("Is the model as sure as it should be?"),
+        *prose(on_clean(evidence)),
+        *prose(on_stamped(evidence)),
+        Table(table),
+        Terms((("Calibration error (ECE)", ECE), ("Overconfidence", SURE))),
+    )
 
 
 def _row(evidence: Evidence, metric: str, finding: str) -> Estimate | None:
@@ -77,7 +78,8 @@ def _by_chance(row: Estimate | None) -> str:
     return f"by chance {number(row.value, UNIT)}, up to {number(row.high, UNIT)}"
 
 
-def _on_clean(evidence: Evidence) -> str:
+def on_clean(evidence: Evidence) -> str:
+    """The calibration error on clean images before and after poisoning, and what poisoning did to confidence."""
     before, after = (evidence.find(CALIBRATION, "ece", name) for name in (BASELINE, ALL_FINDINGS))
     perfect = evidence.find(CHANCE_CALIBRATION, "ece", ALL_FINDINGS)
     if before is None or after is None or perfect is None or math.isnan(after.value):
@@ -91,7 +93,8 @@ def _on_clean(evidence: Evidence) -> str:
     )
 
 
-def _on_stamped(evidence: Evidence) -> str:
+def on_stamped(evidence: Evidence) -> str:
+    """The calibration error on images with a trigger, of the baseline and of the poisoned models."""
     baseline, poisoned = (
         evidence.find(CALIBRATION, metric, ALL_FINDINGS) for metric in ("baseline_ece_stamped", "ece_stamped")
     )

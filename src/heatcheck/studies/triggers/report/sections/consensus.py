@@ -1,10 +1,10 @@
 """The methods in the order of their agreement, beside the order by the known truth."""
 
 import math
-from collections.abc import Mapping
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.judging.judgement import judgement_of
+from heatcheck.report.blocks.block import Block, Heading, Table, prose
 from heatcheck.report.blocks.footnotes import Footnotes
 from heatcheck.report.blocks.matrix import Cell, Column, Matrix, Row, cell_of
 from heatcheck.report.evidence import Entrant, Evidence
@@ -25,11 +25,11 @@ NO_PROOF = (
 )
 
 
-def consensus(evidence: Evidence) -> Mapping[str, object] | None:
-    """The part on the consensus of the section on agreement; None where the run has none."""
+def consensus(evidence: Evidence) -> tuple[Block, ...]:
+    """The part on the consensus of the section on agreement; nothing where the run has none."""
     methods = [method for method in evidence.methods if _place(evidence, "consensus_rank", method)]
     if not methods:
-        return None
+        return ()
     notes = Footnotes()
     ordered = sorted(methods, key=lambda method: evidence.value(CONSENSUS, "consensus_rank", ALL_FINDINGS, method.name))
     rows = tuple(_row(evidence, method, notes) for method in ordered)
@@ -39,7 +39,13 @@ def consensus(evidence: Evidence) -> Mapping[str, object] | None:
         Column("Place by overlap with the trigger", "range"),
     )
     table = Matrix("Consensus of the methods", columns, (("Methods", rows),), tuple(notes.reasons))
-    return {"table": table, "sentences": [_verdict(evidence), _by_measure(evidence), _published()], "how": PLACE}
+    return (
+        Heading("Would agreement have found the right method?"),
+        *prose(by_truth(evidence)),
+        *prose(_by_measure(evidence)),
+        *prose(_published() if literature.is_own_data(evidence) else ""),
+        Table(table, note=PLACE),
+    )
 
 
 def _place(evidence: Evidence, metric: str, method: Entrant) -> Estimate | None:
@@ -59,7 +65,7 @@ def _place_cell(row: Estimate | None) -> Cell:
     return Cell(f"{row.value:g}", f"{low}" if low == high else f"{low}\u2013{high}")
 
 
-def _verdict(evidence: Evidence) -> str:
+def by_truth(evidence: Evidence) -> str:
     """Whether the order by agreement is that by truth, by the one judgement."""
     tau = evidence.find(CONSENSUS, "rank_agreement", ALL_FINDINGS)
     if tau is None or math.isnan(tau.value):

@@ -61,7 +61,8 @@ def section(evidence: Evidence) -> Section | None:
         *fold("What the metrics cost", (_times("Step", "Images", "Time per image", metrics),) if metrics else ()),
         *fold("What the trainings cost", (_times("Model", "Trainings", "Time each", trainings),) if trainings else ()),
     )
-    return Section("cost", "What does a map cost?", "Cost", blocks, cost.summary(scored))
+    summary = cost.summary(scored) or "Seconds per map, and settings other than usual."
+    return Section("cost", "What does a map cost?", "Cost", blocks, summary)
 
 
 def _times(what: str, times: str, each: str, rows: Sequence[Timed]) -> Listing:
@@ -115,10 +116,9 @@ def _metric_sentence(evidence: Evidence) -> str:
     size = manifest(evidence).input_size
     here = f" of {size} pixels" if size else ""
     (printed,) = literature.reported("mutual_information_seconds")
-    return (
-        f"The mutual information of two maps{here} takes {each} here, normalised as well; the paper reports about "
-        f"{printed.value:g} s for {printed.subject}."
-    )
+    paper = f"; the paper reports about {printed.value:g} s for {printed.subject}"
+    published = paper if literature.is_own_data(evidence) else ""
+    return f"The mutual information of two maps{here} takes {each} here, normalised as well{published}."
 
 
 def _trainings(evidence: Evidence) -> list[Timed]:

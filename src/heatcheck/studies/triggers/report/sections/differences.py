@@ -1,23 +1,31 @@
 """Which methods differ? Every two of them by paired differences, and the set of methods that may be best."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.core.vocabulary import DIFFERENCE
-from heatcheck.judging.best import best_set
+from heatcheck.judging.best import BestSet, best_set
 from heatcheck.judging.judgement import Answer, judgement_of
+from heatcheck.report.blocks.block import Block, Heading, Prose, Table, fold, prose
 from heatcheck.report.blocks.footnotes import Footnotes
 from heatcheck.report.blocks.matrix import Cell, Column, Matrix, Row, cell_of, grouped
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.numbers import Unit, count, difference_of, few, listed, number, probability
+from heatcheck.report.page import Section
 from heatcheck.report.verdict import CLEARLY, NOT_SHOWN, smallest_visible, would_decide
 from heatcheck.studies.triggers.report.facts import trainings
 from heatcheck.studies.triggers.vocabulary import CRITERION_METRICS
 
 _WORDS = {Answer.YES: "clearly better", Answer.NO: "no difference that matters", Answer.OPEN: "not shown"}
 _MOST_NAMED = 8
+OVERLAP = CRITERION_METRICS[0]
+_IN_SHORT = "One training: the differences in this network, which say nothing about the methods in general."
+_CELLS = (
+    "Each cell is the method of its row less that of its column, with its 95 % interval and its p-value. A pair stands "
+    "where the method with the higher mean has its row."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +37,59 @@ class MethodDifferences:
     table: Matrix
 
 
-def differences(evidence: Evidence) -> Mapping[str, object] | None:
-    """What the section on differences shows; None where no two methods were compared."""
-    made = [found for metric in CRITERION_METRICS if (found := _by_metric(evidence, metric))]
-    return {"metrics": made, "clearly": CLEARLY, "not_shown": NOT_SHOWN} if made else None
+def differences(evidence: Evidence) -> Section | None:
+    """Every two methods by overlap and by recovery; None where no two methods were compared."""
+    made = compared(evidence)
+    if not made:
+        return None
+    intro = Prose(
+        "Every two methods are compared image by image, over the images, triggers and seeds that all methods have. The "
+        f"intervals and p-values of all pairs allow for one another. {CLEARLY} {NOT_SHOWN}"
+    )
+    blocks = (intro, *(block for found in made for block in _shown(found)))
+    summary = in_short(evidence) if trainings(evidence) > 1 else _IN_SHORT
+    return Section("differences", "Which methods differ?", "Differences", blocks, summary, printed=True)
+
+
+def in_short(evidence: Evidence) -> str:
+    """Which methods may have the best overlap with the triggers."""
+    found, labels = best_by(evidence, OVERLAP), compared_methods(evidence, OVERLAP)
+    if found is None:
+        return "No two methods can be compared by overlap."
+    if found.best:
+        return f"By overlap, {labels[found.best]} is best."
+    if len(found.members) == len(labels):
+        return f"By overlap, each of the {len(labels)} methods may be best."
+    if len(found.members) == 1:
+        return f"By overlap, {labels[found.members[0]]} is ahead beyond chance, but not by a size that matters."
+    return f"By overlap, {few([labels[name] for name in found.members])} may be best."
+
+
+def compared(evidence: Evidence) -> list[MethodDifferences]:
+    """The pairs of methods by each metric by which any were compared."""
+    return [found for metric in CRITERION_METRICS if (found := _by_metric(evidence, metric))]
+
+
+def _shown(found: MethodDifferences) -> tuple[Block, ...]:
+    return (
+        Heading(found.name),
+        *prose(*found.sentences),
+        *fold("All pairs of methods", (Table(found.table, note=_CELLS),)),
+    )
+
+
+def best_by(evidence: Evidence, metric: str) -> BestSet | None:
+    """Which methods may be best by the metric; None where no two have an interval between them."""
+    pairs = method_pairs(evidence, metric)
+    if all(math.isnan(row.low) for row in pairs):
+        return None
+    return best_set(list(compared_methods(evidence, metric)), {(row.method, row.other_method): row for row in pairs})
+
+
+def compared_methods(evidence: Evidence, metric: str) -> dict[str, str]:
+    """The methods of which any two were compared by the metric, with their labels."""
+    names = {name for row in method_pairs(evidence, metric) for name in (row.method, row.other_method)}
+    return {method.name: method.label for method in evidence.methods if method.name in names}
 
 
 def method_pairs(evidence: Evidence, metric: str) -> list[Estimate]:
@@ -60,11 +117,10 @@ def _outcome(evidence: Evidence, pairs: Sequence[Estimate]) -> str:
             "One training was judged: these are the differences in this network, with intervals over its images. They "
             "say nothing about the methods in general."
         )
-    if all(math.isnan(row.low) for row in pairs):
+    found = best_by(evidence, pairs[0].metric)
+    if found is None:
         return f"No two methods can be compared: {pairs[0].reason or 'there is no interval'}."
-    compared = {name for row in pairs for name in (row.method, row.other_method)}
-    methods = {method.name: method.label for method in evidence.methods if method.name in compared}
-    found = best_set(list(methods), {(row.method, row.other_method): row for row in pairs})
+    methods = compared_methods(evidence, pairs[0].metric)
     labels = [methods[name] for name in found.members]
     if found.best:
         return f"{methods[found.best]} is best: it is clearly better than every other method."
@@ -106,8 +162,8 @@ def _table(evidence: Evidence, metric: str, pairs: Sequence[Estimate]) -> Matrix
     """Each method less those that have a lower mean."""
     by_pair = {(row.method, row.other_method): row for row in pairs}
     wins = {method: sum(row.method == method.name for row in pairs) for method in evidence.methods}
-    compared = {name for pair in by_pair for name in pair}
-    ordered = [m for m in sorted(evidence.methods, key=lambda m: -wins[m]) if m.name in compared]
+    names = {name for pair in by_pair for name in pair}
+    ordered = [m for m in sorted(evidence.methods, key=lambda m: -wins[m]) if m.name in names]
     notes, unit = Footnotes(), difference_of(evidence.metrics[metric].unit)
     rows = []
     for one in ordered[:-1]:

@@ -1,25 +1,39 @@
-"""At a glance: the criterion applied to every method, against random boxes and against the baseline."""
+"""All methods at a glance: the criterion applied to every method, against random boxes and against the baseline."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.core.vocabulary import DIFFERENCE, MEAN
 from heatcheck.judging.sizes import Sizes
+from heatcheck.report.blocks.block import (
+    Block,
+    Bullets,
+    Figures,
+    Heading,
+    ListCell,
+    ListColumn,
+    Listing,
+    Prose,
+    Terms,
+    prose,
+)
 from heatcheck.report.evidence import Entrant, Evidence
 from heatcheck.report.numbers import SHARE, number
+from heatcheck.report.page import Section
 from heatcheck.report.verdict import CLEARLY, NOT_SHOWN, answer
 from heatcheck.studies.triggers.report.facts import manifest, trainings, triggers_of
-from heatcheck.studies.triggers.report.plots import overall
+from heatcheck.studies.triggers.report.plots import detection_keys, overall
 from heatcheck.studies.triggers.report.verdict import (
     CRITERION,
     FINDS,
     NOT,
     ONE_TRAINING,
     OPEN,
-    UNKNOWN,
     TriggerJudgement,
-    judgements,
+    judged_methods,
+    overlaps_in_short,
+    tally,
 )
 from heatcheck.studies.triggers.vocabulary import CONTROL, CRITERION_METRICS, HALF, floor_of
 
@@ -38,6 +52,15 @@ ON_BASELINE = (
 )
 
 TERMS = (("Random-box floor", FLOOR), ("Overlap on the baseline", ON_BASELINE), ("Interval", INTERVAL))
+COLUMNS = (
+    ListColumn("Method"),
+    ListColumn("Finds it?"),
+    ListColumn("Overlap clearly above random boxes?"),
+    ListColumn("Overlap clearly above that on the baseline?"),
+    ListColumn("Recovery clearly above random boxes?"),
+    ListColumn("More than half of the images recovered?"),
+    ListColumn("Box area", numeric=True),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,22 +77,71 @@ class TriggerVerdictRow:
     half: str
     area: str
 
+    @property
+    def cells(self) -> tuple[str | ListCell, ...]:
+        """The row of the listing."""
+        outcome = ListCell(self.outcome, self.aside, self.sign)
+        return (self.entrant.label, outcome, self.overlap, self.follows, self.recovered, self.half, self.area)
 
-def overview(evidence: Evidence) -> Mapping[str, object] | None:
-    """The content of the first section; None when no trigger was planted."""
+
+def overview(evidence: Evidence) -> Section | None:
+    """Every method over all triggers, as plots and by the criterion; None when no trigger was planted."""
     if not triggers_of(evidence):
         return None
+    judged = judged_methods(evidence)
+    blocks = (*_plots(evidence), *_criterion(evidence, judged), Terms(_terms(evidence)))
+    return Section("overview", "All methods at a glance", "Methods", blocks, _summary(evidence, judged), printed=True)
+
+
+def judged_rows(evidence: Evidence) -> list[TriggerVerdictRow]:
+    """The criterion in words, method by method."""
+    return [_row(evidence, each) for each in judged_methods(evidence)]
+
+
+def criterion_words(evidence: Evidence) -> tuple[str, ...]:
+    """What "clearly" and "not shown" mean, which size matters, and what one training cannot show."""
+    return tuple(filter(None, (CLEARLY, _size(evidence), NOT_SHOWN, _one_training(evidence))))
+
+
+def _summary(evidence: Evidence, judged: Sequence[TriggerJudgement]) -> str:
+    if not judged:
+        return "No method could be judged."
+    if trainings(evidence) == 1:
+        return f"In this network, {overlaps_in_short(evidence, judged)}."
+    return tally(judged)
+
+
+def _plots(evidence: Evidence) -> tuple[Block, ...]:
+    panels = tuple(panel for metric in CRITERION_METRICS if (panel := overall(evidence, metric)))
+    if not panels:
+        return prose(f"There are no scores to show{'' if evidence.finished else ' yet'}.")
+    return (
+        Prose(
+            "Each row is the mean over all triggers, every trigger weighted equally. Further right is better, and a "
+            "dot should lie to the right of its own tick; the table below says where this is clear."
+        ),
+        Figures(panels, detection_keys(panels), "pair"),
+    )
+
+
+def _criterion(evidence: Evidence, judged: Sequence[TriggerJudgement]) -> tuple[Block, ...]:
+    if not judged:
+        return ()
+    rows = tuple(_row(evidence, each).cells for each in judged)
+    return (
+        Heading("What counts as finding a trigger"),
+        Prose("A method finds triggers when all of this holds:"),
+        Bullets(CRITERION),
+        *(Prose(sentence) for sentence in criterion_words(evidence)),
+        Listing("The criterion, method by method", COLUMNS, rows),
+    )
+
+
+def _terms(evidence: Evidence) -> tuple[tuple[str, str], ...]:
     rule = manifest(evidence).detection.main_rule
     measures = [evidence.metrics[metric] for metric in CRITERION_METRICS if metric in evidence.metrics]
-    terms = [(measure.label, measure.summary) for measure in measures]
-    terms += [("Detected box", f"How a map becomes a box: {rule}.")] if rule else []
-    return {
-        "panels": [panel for metric in CRITERION_METRICS if (panel := overall(evidence, metric))],
-        "rows": [_row(evidence, each) for each in judgements(evidence) if each.outcome != UNKNOWN],
-        "criterion": CRITERION,
-        "words": (CLEARLY, _size(evidence), NOT_SHOWN, _one_training(evidence)),
-        "terms": [*terms, *TERMS],
-    }
+    box = (("Detected box", f"How a map becomes a box: {rule}."),) if rule else ()
+    return (*((measure.label, measure.summary) for measure in measures), *box, *TERMS)
 
 
 def _size(evidence: Evidence) -> str:

@@ -5,20 +5,27 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Unpack
 
+from markupsafe import Markup
+
 from heatcheck.core.records import ALL_FINDINGS
 from heatcheck.core.vocabulary import MEAN, Condition, facts_of
+from heatcheck.report.blocks.block import Block, Bullets, Figures, Heading, Legend, Prose, Table, fold, prose
 from heatcheck.report.blocks.matrix import Matrix
-from heatcheck.report.charts import curves
+from heatcheck.report.charts import curves, legend, svg
 from heatcheck.report.charts.axes import limits_around
 from heatcheck.report.charts.curves import Curve
 from heatcheck.report.charts.panels import Panel
 from heatcheck.report.evidence import Entrant, Evidence
-from heatcheck.report.numbers import listed
+from heatcheck.report.numbers import count, listed
+from heatcheck.report.page import Section
 from heatcheck.studies.triggers.report.facts import TriggerRecord, manifest
 from heatcheck.studies.triggers.report.tables import EVERY, SHORT, TriggerColumn, detection_table
 from heatcheck.studies.triggers.vocabulary import CRITERION_METRICS, BoxPreset
 
 MAIN = "main rule"
+_CHOSEN = legend.key(
+    f"the {MAIN}", svg.path([(14, 3), (24, 13)], "chosen"), svg.path([(14, 13), (24, 3)], "chosen")
+)  # as on the curves
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +80,16 @@ class SettingColumn:
 class Trial:
     """Everything that was tried of one knob."""
 
-    title: str
+    knob: Knob
+    columns: tuple[SettingColumn, ...]
     sentence: str
     panels: tuple[Panel, ...]
     table: Matrix | None
+
+    @property
+    def title(self) -> str:
+        """The number's name."""
+        return f"The {self.knob.noun}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +106,60 @@ KNOBS = (
     Knob("sigma", "smooth", "σ (pixels)", "σ", "smoothing"),
     Knob("threshold", "threshold", "threshold", "threshold", "threshold"),
 )
+
+
+def section(evidence: Evidence) -> Section | None:
+    """The scores of planted triggers under other rules; None where only the main one was tried."""
+    under_rules = sensitivity(evidence)
+    if under_rules is None:
+        return None
+    return Section(
+        "sensitivity",
+        "Would another box rule change the result?",
+        "Box rule",
+        shown(under_rules),
+        _summary(under_rules),
+    )
+
+
+def _summary(under_rules: Sensitivity) -> str:
+    tried = [count(len(under_rules.presets), "rule")] if under_rules.presets else []
+    tried += [f"{len(trial.columns)} settings of the {trial.knob.noun}" for trial in under_rules.trials]
+    return f"Overlap under {listed(tried)}."
+
+
+def shown(under_rules: Sensitivity) -> tuple[Block, ...]:
+    """The rules with their table, and a curve for every method and every number of the rule that was changed."""
+    rules: tuple[Block, ...] = prose(f"A map becomes a box by a rule: {under_rules.rule}." if under_rules.rule else "")
+    if under_rules.table:
+        rules = (
+            Prose(
+                "The score depends on how a map becomes a box. The first rule is the main one, used everywhere else on "
+                "this page."
+            ),
+            Bullets(tuple(_preset(preset, is_main=i == 0) for i, preset in enumerate(under_rules.presets))),
+            Table(under_rules.table),
+        )
+    if not under_rules.trials:
+        return rules
+    trials = (block for trial in under_rules.trials for block in _trial_blocks(trial))
+    what = "Below, one number of the main rule is changed at a time, on the same maps."
+    return (*rules, Prose(what), Legend((_CHOSEN,)), *trials)
+
+
+def _preset(preset: BoxPreset, *, is_main: bool) -> str:
+    ending = f" (the {MAIN})" if is_main else ""
+    return Markup("<b>{}</b>: {}{}.").format(preset.label, preset.summary, ending)
+
+
+def _trial_blocks(trial: Trial) -> tuple[Block, ...]:
+    numbers = (Table(trial.table),) if trial.table else ()
+    return (
+        Heading(trial.title),
+        *prose(trial.sentence),
+        Figures(trial.panels, layout="small-multiples"),
+        *fold("The numbers, with the area of the boxes", numbers),
+    )
 
 
 def sensitivity(evidence: Evidence, part: RulePart = TRIGGERS) -> Sensitivity | None:
@@ -141,7 +208,8 @@ def _trial(evidence: Evidence, part: RulePart, knob: Knob) -> Trial | None:
     drawn = {method: curve for method, curve in drawn.items() if any(not math.isnan(y) for _, y in curve.points)}
     up = limits_around(curves.limits(list(drawn.values())))
     return Trial(
-        f"The {knob.noun}",
+        knob,
+        tuple(columns),
         _sentence(metric, knob, columns),
         tuple(Panel(method.label, curves.draw(curve, up)) for method, curve in drawn.items()),
         detection_table(

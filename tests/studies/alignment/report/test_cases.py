@@ -45,9 +45,9 @@ def test_row_links_to_the_card_of_its_case(alignment_run):
     index = json.loads(path.read_text())
     index["items"][1]["case"] = "Edema-3"
     path.write_text(json.dumps(index))
-    links = {row.case: row.link for row in case_table(evidence_of(read_run(folder))).rows}
-    assert links["Edema-3"] == "films-001"
-    assert links["Edema-4"] == ""
+    rows = {row.case: row for row in case_table(evidence_of(read_run(folder))).rows}
+    assert (rows["Edema-3"].link, rows["Edema-4"].link) == ("films-001", "")
+    assert rows["Edema-3"].note == "the picture shows Integrated gradients on ViT (radimagenet)"
     assert 'id="films-001"' in build_report(folder).read_text()
 
 

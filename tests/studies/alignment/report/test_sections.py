@@ -9,7 +9,7 @@ from typing import get_args
 import pytest
 from tests.report.page_reading import cell, read, section_text, table
 from tests.studies.alignment.report.made_estimates import PAIRS, all_estimates
-from tests.studies.alignment.report.material import AlignmentPlan
+from tests.studies.alignment.report.material import AlignmentPlan, model_facts
 
 from heatcheck.core.records import ALL_FINDINGS
 from heatcheck.core.vocabulary import condition
@@ -310,6 +310,12 @@ def test_initialisations_stand_beside_the_published_ones(alignment_text):
     assert cell(page, where, "random, 1 channel", "vit_base_16") == "–"
     assert cell(page, where, "random, 1 channel", "densenet201", published=True) == "0.729"
     assert cell(page, where, "ImageNet-21k", "vit_base_16", published=True) == "0.738"
+
+
+def test_models_whose_first_weights_are_unknown_are_not_compared_by_them(alignment_run):
+    models = [{**model_facts(name), "initialisation": "given", "pretrained": False} for name in AlignmentPlan().models]
+    folder = alignment_run(facts={"models": models}, source="phantom_chest", gallery=0)
+    assert "by initialisation" not in section_text(build_report(folder).read_text(), "prediction")
 
 
 def test_counts_stand_beside_the_published_ones_only_on_the_same_data(alignment_text):

@@ -1,15 +1,15 @@
 """The table of all cases: what the maps of one model and method scored on every image, the lowest first."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from heatcheck.report.appendix import is_network
 from heatcheck.report.blocks.case_table import CaseColumn, CaseRow, CaseTable, worst_and_random
 from heatcheck.report.evidence import Evidence
-from heatcheck.report.numbers import count
+from heatcheck.report.numbers import count, listed
 from heatcheck.report.page import Section
 from heatcheck.studies.alignment.report.facts import ARM_LABELS, Pipeline, leading, manifest, pipelines
-from heatcheck.studies.alignment.report.gallery import AlignmentGallery, case_cards
+from heatcheck.studies.alignment.report.gallery import AlignmentGallery, StripCard
 from heatcheck.studies.alignment.report.scores import ImageScores
 from heatcheck.studies.alignment.vocabulary import DIRECTIONS, MAIN_METRICS
 
@@ -46,25 +46,35 @@ def _scored(
     columns = [f"{_metric(evidence)}_{arm}" for arm in ARMS]
     rows = scores.rows_of(pipeline)
     for case, finding, *values in rows[["case", "finding", *columns]].itertuples(index=False) if len(rows) else ():
+        shown = links.get((str(case), str(finding)))
         missing = [ARM_LABELS[arm] for arm, value in zip(ARMS, values, strict=True) if math.isnan(value)]
         yield CaseRow(
             case=str(case),
             group=str(finding),
             values=tuple(float(value) for value in values),
-            note=f"no score of {' and '.join(missing)}" if missing else "",
-            link=links.get((str(case), str(finding)), ""),
+            note="; ".join(part for part in (_missing(missing), _shown_with(shown, pipeline)) if part),
+            link=shown.strip.anchor if shown else "",
             badness=1 - (0.0 if math.isnan(values[0]) else float(values[0])),
         )
 
 
-def _links(gallery: AlignmentGallery, pipeline: Pipeline) -> Mapping[tuple[str, str], str]:
+def _missing(labels: Sequence[str]) -> str:
+    return f"no score of {listed(labels)}" if labels else ""
+
+
+def _shown_with(shown: StripCard | None, pipeline: Pipeline) -> str:
+    """Whose maps the linked picture has, where they are not those that were scored here."""
+    other = shown is not None and (shown.model, shown.method) != (pipeline.base.name, pipeline.method.name)
+    return f"the picture shows {shown.pipeline}" if shown and other else ""
+
+
+def _links(gallery: AlignmentGallery, pipeline: Pipeline) -> Mapping[tuple[str, str], StripCard]:
     """Where each case and finding can be looked at: with the maps of this pipeline where they were kept."""
-    links: dict[tuple[str, str], str] = {}
-    for card in case_cards(gallery):
-        for each in card.strips:
-            own = (each.model, each.method) == (pipeline.base.name, pipeline.method.name)
-            if own or (each.case, each.finding) not in links:
-                links[each.case, each.finding] = each.strip.anchor
+    links: dict[tuple[str, str], StripCard] = {}
+    for each in gallery.cards:
+        own = (each.model, each.method) == (pipeline.base.name, pipeline.method.name)
+        if own or (each.case, each.finding) not in links:
+            links[each.case, each.finding] = each
     return links
 
 

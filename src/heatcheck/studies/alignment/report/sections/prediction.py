@@ -198,7 +198,8 @@ def _initialisations(evidence: Evidence) -> Matrix | None:
         for key, label in INITIALISATIONS.items()
     ]  # fmt: skip
     has_published = on_paper_data(evidence) and any(name in literature.ARCHITECTURES for name in across)
-    if len(every) < 2 and not has_published:
+    can_compare = len(every) > 1 and any(base.start_known for base in every)
+    if not can_compare and not has_published:
         return None
     by_kind = {(base.initialisation, base.architecture): base for base in every}
     splits: dict[str, Condition] = {"This run, evaluation images": {"arm": "base"}}

@@ -3,13 +3,23 @@
 from tests.report.page_reading import cell, read, section_text, table
 from tests.studies.alignment.report.made_estimates import all_estimates, made
 from tests.studies.alignment.report.material import AlignmentPlan, model_facts
+from tests.studies.alignment.report.section_blocks import sentences
 
 from heatcheck.core.records import ALL_FINDINGS
+from heatcheck.report.blocks.block import Facts
 from heatcheck.running.reporting import build_report
 from heatcheck.studies.alignment.report.facts import pipelines
 from heatcheck.studies.alignment.report.sections.overview import overview
 
 ALONE, TUNED = "densenet201/random", "vit_base_16/radimagenet"
+
+
+def bases(section):
+    """The base models of the overview, each with what is said of it."""
+    (facts,) = [block for block in section.blocks if isinstance(block, Facts)]
+    return dict(facts.pairs)
+
+
 FACTS = {"models": [{**model_facts(ALONE), "fine_tuned": False}, model_facts(TUNED)]}
 
 
@@ -29,26 +39,35 @@ def test_base_that_was_only_trained_stands_in_tables_of_auroc_alone(alignment_ru
 
 
 def test_base_that_was_only_trained_is_not_counted_as_fine_tuned(alignment_evidence):
-    content = overview(alignment_evidence(facts=FACTS))
-    assert content["sentences"][0].startswith("1 base model was fine-tuned for Atelectasis and Edema")
-    assert content["sentences"][0].endswith("1 more base model was only trained, so that its AUROC can be compared.")
-    assert "not fine-tuned" in dict(content["bases"])["DenseNet (random_1_channel)"]
-    assert "not fine-tuned" not in dict(content["bases"])["ViT (radimagenet)"]
+    section = overview(alignment_evidence(facts=FACTS))
+    first = sentences(section)[0]
+    assert first.startswith("1 base model was fine-tuned for Atelectasis and Edema")
+    assert first.endswith("1 more base model was only trained, so that its AUROC can be compared.")
+    assert "not fine-tuned" in bases(section)["DenseNet (random_1_channel)"]
+    assert "not fine-tuned" not in bases(section)["ViT (radimagenet)"]
+    assert section.summary == "1 base model, 2 methods and 2 findings; each network was fine-tuned with 2 seeds."
     assert {pipeline.base.name for pipeline in pipelines(alignment_evidence(facts=FACTS))} == {TUNED}
 
 
 def test_every_base_counts_where_the_run_does_not_say(alignment_evidence):
-    assert overview(alignment_evidence())["sentences"][0].startswith("2 base models were fine-tuned")
-    assert "only trained" not in overview(alignment_evidence())["sentences"][0]
+    first = sentences(overview(alignment_evidence()))[0]
+    assert first.startswith("2 base models were fine-tuned")
+    assert "only trained" not in first
+
+
+def test_description_that_repeats_the_label_is_left_out(alignment_evidence):
+    models = [{**model_facts(ALONE), "description": "DenseNet (random_1_channel)", "initialisation": "given"}]
+    described = bases(overview(alignment_evidence(facts={"models": models})))
+    assert described == {"DenseNet (random_1_channel)": "its weights were given, trained before this study"}
 
 
 def test_given_weights_are_not_called_unpretrained(alignment_run, alignment_evidence):
     given = {**model_facts(ALONE), "initialisation": "given"}
     facts = {"models": [given, model_facts(TUNED)]}
-    content = dict(overview(alignment_evidence(facts=facts))["bases"])
+    content = bases(overview(alignment_evidence(facts=facts)))
     assert "pretrained" not in content["DenseNet (random_1_channel)"]
     assert content["ViT (radimagenet)"].endswith(", pretrained")
-    assert dict(overview(alignment_evidence())["bases"])["DenseNet (random_1_channel)"].endswith("not pretrained")
+    assert bases(overview(alignment_evidence()))["DenseNet (random_1_channel)"].endswith("not pretrained")
     text = section_text(build_report(alignment_run(facts=facts)).read_text(), "robustness")
     assert "DenseNet-201, not pretrained" not in text  # nothing is published for a model that began one knows not how
     assert "ViT-base, pretrained" in text

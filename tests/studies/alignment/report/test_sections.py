@@ -9,16 +9,17 @@ from typing import get_args
 import pytest
 from tests.report.page_reading import cell, read, section_text, table
 from tests.studies.alignment.report.made_estimates import PAIRS, all_estimates
-from tests.studies.alignment.report.material import AlignmentPlan
+from tests.studies.alignment.report.material import AlignmentPlan, model_facts
 
 from heatcheck.core.records import ALL_FINDINGS
 from heatcheck.core.vocabulary import condition
 from heatcheck.running.reporting import build_report
 from heatcheck.studies.alignment.blame.readings import Before, Under
 from heatcheck.studies.alignment.report.facts import pipelines
+from heatcheck.studies.alignment.report.readings import blames
 from heatcheck.studies.alignment.report.scores import image_scores
 from heatcheck.studies.alignment.report.sections import scatter as alignment_scatter
-from heatcheck.studies.alignment.report.sections.blame import BEFORE, UNDER, blames
+from heatcheck.studies.alignment.report.sections.blame_labels import BEFORE, UNDER
 
 DENSENET, VIT = "DenseNet (random_1_channel)", "ViT (radimagenet)"
 R = ("robustness", "Aligned minus misaligned (R)")
@@ -311,6 +312,12 @@ def test_initialisations_stand_beside_the_published_ones(alignment_text):
     assert cell(page, where, "ImageNet-21k", "vit_base_16", published=True) == "0.738"
 
 
+def test_models_whose_first_weights_are_unknown_are_not_compared_by_them(alignment_run):
+    models = [{**model_facts(name), "initialisation": "given", "pretrained": False} for name in AlignmentPlan().models]
+    folder = alignment_run(facts={"models": models}, source="phantom_chest", gallery=0)
+    assert "by initialisation" not in section_text(build_report(folder).read_text(), "prediction")
+
+
 def test_counts_stand_beside_the_published_ones_only_on_the_same_data(alignment_text):
     row = table(read(alignment_text()), "prediction", "Images by finding")["rows"][1]
     assert row == ["Atelectasis", "100", "50", "70", "80", "154", "178", "490", "80", "154"]
@@ -356,3 +363,25 @@ def test_example_of_other_findings_is_not_called_published(alignment_run):
     text = section_text(build_report(folder).read_text(), "example")
     assert "Rows marked" not in text
     assert "which this run did not study" in text
+
+
+def test_published_figures_stand_only_beside_the_paper_s_own_images(alignment_run):
+    plan = {"source": "phantom_chest", "gallery": 0}
+    text = build_report(alignment_run(models=("densenet201/random",), **plan)).read_text()
+    assert "ublished" not in words(text, "factors").replace("as published, treat", "")
+    assert "published-mark" not in text.split("</style>")[1]
+    for anchor in ("robustness", "prediction"):
+        assert "Baniecki" not in section_text(text, anchor)
+    example = build_report(alignment_run(models=("densenet121",), methods=("grad_cam",), **plan)).read_text()
+    assert "which this run did not study" in words(example, "example")
+
+
+def test_maps_made_without_the_model_are_folded_in_the_section_on_blame(alignment_run):
+    rows = all_estimates(AlignmentPlan())
+    extra = [replace(row, method="random") for row in rows if row.statistic == "blame" and row.method == "gradient"]
+    section = section_text(build_report(alignment_run(rows=rows + extra, judged=("random",), gallery=0)).read_text(),
+                           "blame")  # fmt: skip
+    before, folded = section.split("The same readings of maps made without the model")
+    assert before.count('<article class="blame">') == 8
+    assert "<h4>Random" not in before
+    assert folded.split("</details>")[0].count("<h4>Random · ") == 4

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 from tests.studies.alignment.report.made_estimates import all_estimates
 from tests.studies.alignment.report.material import CELL, AlignmentPlan
+from tests.studies.alignment.report.section_blocks import matrix, sentences
 
 from heatcheck.core.records import ALL_FINDINGS
 from heatcheck.core.vocabulary import condition
@@ -70,9 +71,12 @@ def test_one_training_is_told_of_these_networks_in_the_past_and_claims_nothing(a
     )
     assert result.third == ""
     section = robustness(evidence)
-    assert {row.cells[0].text for _, rows in section["table"].groups[:2] for row in rows} == {"not shown"}
-    assert ONE_TRAINING in section["table"].notes
-    assert (section["size"], section["visible"]) == ("", "")
+    table = matrix(section, "Aligned minus misaligned")
+    assert {row.cells[0].text for _, rows in table.matrix.groups[:2] for row in rows} == {"not shown"}
+    assert ONE_TRAINING in table.matrix.notes
+    assert table.note.startswith("Each network was trained once.")
+    assert "would be missed" not in table.note
+    assert section.summary.endswith("one training each, so nothing is claimed of a method.")
 
 
 def test_pairs_that_are_not_shown_to_differ_are_told_so_whatever_their_own_intervals(alignment_evidence):
@@ -137,11 +141,13 @@ def test_one_pair_that_did_not_clearly_move_is_not_called_the_furthest(alignment
 def test_the_table_gives_the_verdicts_answers_and_what_the_run_could_not_have_shown(alignment_evidence):
     evidence = alignment_evidence()
     section = robustness(evidence)
-    answers = {row.entrant.label: row.cells[0].text for _, rows in section["table"].groups[1:2] for row in rows}
+    table, compared = (matrix(section, caption) for caption in ("Aligned minus misaligned", "Compared with"))
+    answers = {row.entrant.label: row.cells[0].text for _, rows in table.matrix.groups[1:2] for row in rows}
     assert answers == {"Gradient": "yes", "Integrated gradients": "no"}
-    assert [row.cells[0].text for _, rows in section["compared"].groups for row in rows] == ["yes", "yes", "yes"]
+    assert [row.cells[0].text for _, rows in compared.matrix.groups for row in rows] == ["yes", "yes", "yes"]
     words = "With 12 patients and 2 trainings of each network, an R below 0.09 would be missed more often than shown."
-    assert section["visible"] == words
+    assert table.note.endswith(words)
+    assert section.summary.startswith("Clearly pushed: 3 of 4 pairs of model and method; at most +0.68")
     assert words in caveats(evidence)
 
 
@@ -245,7 +251,7 @@ def test_images_are_counted_where_maps_were_scored_and_a_limit_is_said_first(ali
     assert caveats(evidence)[0].startswith("This run was cut short on purpose (--limit 2)")
     assert caveat(evidence, "The numbers of Atelectasis (2) and Edema (2) rest on fewer than 10 evaluation images")
     assert not caveat(alignment_evidence(), "anecdotal")
-    sentence = overview(evidence)["sentences"][1]
+    sentence = sentences(overview(evidence))[1]
     assert "their predictions were evaluated on 234 other images of other patients." in sentence
     assert "Map scores and reliance are from 2 images of each finding among them (limited by --limit 2" in sentence
     assert size_of(evidence) == "234 images evaluated, maps of 2 per finding"

@@ -19,7 +19,7 @@ from heatcheck.studies.alignment.report.facts import (
     pipelines,
     trained_once,
 )
-from heatcheck.studies.alignment.report.sections.blame import blames
+from heatcheck.studies.alignment.report.readings import blames
 from heatcheck.studies.alignment.report.sections.robustness import visible
 from heatcheck.studies.alignment.vocabulary import DIRECTIONS, GUESS, GUESSING, ImageCounts
 

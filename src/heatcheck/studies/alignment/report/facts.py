@@ -1,10 +1,12 @@
 """An alignment run's manifest, its pairs of base model and method, and its estimates by pair and arm."""
 
+import math
 from dataclasses import dataclass, replace
 
-from heatcheck.core.records import Estimate
+from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.core.vocabulary import MEAN, Statistic, condition
 from heatcheck.report.evidence import Entrant, Evidence
+from heatcheck.studies.alignment.report.literature import DATA_SET
 from heatcheck.studies.alignment.vocabulary import (
     ARMS,
     DIRECTIONS,
@@ -97,6 +99,22 @@ def images_behind(evidence: Evidence) -> dict[str, int]:
         if any(rows):
             counts[finding] = min((row.n_cases for row in rows if row and row.n_cases), default=0)
     return counts
+
+
+def leading(evidence: Evidence) -> Pipeline | None:
+    """The model and method whose maps score highest before any fine-tuning; None where none has a score."""
+    metric = manifest(evidence).blame_metric
+    scored = []
+    for each in pipelines(evidence):
+        row = map_estimate(evidence, each, "base", MEAN, metric, ALL_FINDINGS)
+        if row and not math.isnan(row.value):
+            scored.append((row.value, each))
+    return max(scored, key=lambda pair: pair[0])[1] if scored else None
+
+
+def on_paper_data(evidence: Evidence) -> bool:
+    """Whether the images are those of the paper: only then may its figures stand beside ours."""
+    return manifest(evidence).source.published_as == DATA_SET
 
 
 def trained_once(evidence: Evidence) -> bool:

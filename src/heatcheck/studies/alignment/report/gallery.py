@@ -1,41 +1,36 @@
-"""Cases to look at: one image with the maps of four networks by one method, and the experts' outline."""
+"""Cases to look at: one image with the maps of four networks by one method, and the experts' outline on each."""
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import groupby
 from pathlib import Path
 
-from heatcheck.report.blocks.gallery import Gallery, by_name, gallery_of, number_or_dash
-from heatcheck.report.blocks.pictures import Frame, frame_for, image_uri, map_uri, path_data
+from heatcheck.report.blocks.block import Drawn, prose
+from heatcheck.report.blocks.films import Film, FilmStrip, Outline
+from heatcheck.report.blocks.gallery import Gallery, by_name, gallery_of, likely, number_or_dash
+from heatcheck.report.blocks.pictures import frame_for, image_uri, map_uri, path_data
 from heatcheck.report.evidence import Evidence
-from heatcheck.report.numbers import SCORE, SHARE
-from heatcheck.studies.alignment.report.facts import ARM_LABELS, manifest, methods_of
-from heatcheck.studies.alignment.vocabulary import ARMS, AlignmentEntry, ArmMapEntry
+from heatcheck.report.numbers import SCORE, count
+from heatcheck.report.page import Section
+from heatcheck.studies.alignment.report.facts import ARM_LABELS, Pipeline, manifest, methods_of
+from heatcheck.studies.alignment.vocabulary import ARMS, DIRECTIONS, AlignmentEntry, ArmMapEntry
 
 TOP = 99.5  # percentile of a map with the brightest colour; gradient maps have few, very hot pixels
+SIDES = "left and right as in the file"
 
 
 @dataclass(frozen=True, slots=True)
-class ArmMap:
-    """One network's map of the image."""
-
-    label: str
-    uri: str
-    probability: str
-    mass: str
-    rank: str
-
-
-@dataclass(frozen=True, slots=True)
-class AlignmentCard:
-    """One image, finding, model and method."""
+class StripCard:
+    """One image, finding, model and method, with a film for each network."""
 
     case: str
     finding: str
-    pipeline: str
-    frame: Frame
-    film: str
-    truth: str  # path data
-    maps: tuple[ArmMap, ...]
+    model: str
+    method: str
+    pipeline: str  # model and method by their labels
+    strip: FilmStrip
+    apart: float  # map score of the aligned network less that of the misaligned one; NaN where one is not known
 
     @property
     def group(self) -> str:
@@ -44,31 +39,90 @@ class AlignmentCard:
 
     @property
     def weight(self) -> int:
-        """About how many bytes the card adds to the page."""
-        return len(self.film) + sum(len(each.uri) + len(self.truth) + 700 for each in self.maps) + 1500
+        """About how many bytes it adds to the page."""
+        return self.strip.weight + 1500
 
 
-def alignment_gallery(evidence: Evidence, budget: int) -> Gallery[AlignmentCard]:
-    """As many cards as fit into `budget` bytes, in the order the study chose them."""
+@dataclass(frozen=True, slots=True)
+class CaseCard:
+    """All that is shown of one case; its image is held once."""
+
+    anchor: str
+    case: str
+    strips: tuple[StripCard, ...]
+
+
+AlignmentGallery = Gallery[StripCard]
+
+
+def alignment_gallery(evidence: Evidence, budget: int) -> AlignmentGallery:
+    """As many strips as fit into `budget` bytes, in the order the study chose them."""
     names = {base.name: base.label for base in manifest(evidence).models}
     names |= {method.name: method.label for method in methods_of(evidence)}
     return gallery_of(evidence, AlignmentEntry, lambda entry, folder: _card(entry, folder, names), budget)
 
 
-def _card(entry: AlignmentEntry, folder: Path, names: Mapping[str, str]) -> AlignmentCard:
+def gallery_section(gallery: AlignmentGallery) -> Section:
+    """Cases to look at, one card for each with the maps of the four networks."""
+    if not gallery.cards:
+        none = "This run kept no pictures"
+        blocks = prose(f"{none}, so there is no gallery.", *gallery.left_out)
+        return Section("pictures", "Cases to look at", "Pictures", blocks, f"{none}.")
+    cards = case_cards(gallery)
+    content = {"gallery": gallery, "cards": cards, "networks": [label.capitalize() for label in ARM_LABELS.values()]}
+    summary = f"{count(len(cards), 'case')}, each with the maps of the same method on four networks."
+    return Section("pictures", "Cases to look at", "Pictures", (Drawn("study/gallery.html", content),), summary)
+
+
+def case_cards(gallery: AlignmentGallery) -> list[CaseCard]:
+    """The strips by case, in the order of each case's first."""
+    order = list(dict.fromkeys(card.case for card in gallery.cards))
+    ranked = sorted(gallery.cards, key=lambda card: order.index(card.case))
+    cards = []
+    for case, of_case in groupby(ranked, key=lambda card: card.case):
+        first, *others = of_case
+        shared = [replace(card, strip=replace(card.strip, image="", image_of=first.strip.anchor)) for card in others]
+        cards.append(CaseCard(f"case-{order.index(case)}", case, (first, *shared)))
+    return cards
+
+
+def telling_card(gallery: AlignmentGallery, pipeline: Pipeline | None) -> StripCard | None:
+    """The case on which this pipeline's aligned and misaligned maps differ most; else the first that was kept."""
+    wanted = (pipeline.base.name, pipeline.method.name) if pipeline else ()
+    own = [card for card in gallery.cards if (card.model, card.method) == wanted and not math.isnan(card.apart)]
+    return max(own, key=lambda card: card.apart, default=next(iter(gallery.cards), None))
+
+
+def _card(entry: AlignmentEntry, folder: Path, names: Mapping[str, str]) -> StripCard:
     frame = frame_for(entry.shape)
-    return AlignmentCard(
-        case=entry.case,
-        finding=entry.finding,
-        pipeline=f"{names.get(entry.model, entry.model)} · {names.get(entry.method, entry.method)}",
-        frame=frame,
-        film=image_uri(folder, entry.film),
-        truth=path_data(entry.outlines, frame),
-        maps=tuple(_map(each, folder) for each in by_name(entry.maps, lambda each: each.arm, ARMS)),
+    size = (frame.width, frame.height)
+    truth = path_data(entry.outlines, frame)
+    outlines = (Outline("truth", truth),) if truth else ()
+    pipeline = f"{names.get(entry.method, entry.method)} on {names.get(entry.model, entry.model)}"
+    alone = Film("Image", f"Image of case {entry.case} with {entry.finding} outlined", "", outlines)
+    maps = by_name(entry.maps, lambda each: each.arm, ARMS)
+    strip = FilmStrip(
+        anchor=f"films-{entry.id}",
+        title=f"{entry.finding} \u00b7 {pipeline}",
+        case=f"Case {entry.case} \u00b7 {SIDES}",
+        size=size,
+        image=image_uri(folder, entry.film),
+        films=(alone, *(_film(each, folder, entry, outlines) for each in maps)),
     )
+    masses = {each.arm: math.nan if each.mass is None else each.mass for each in entry.maps}
+    align, misalign = (masses.get(arm, math.nan) for arm in DIRECTIONS)
+    return StripCard(entry.case, entry.finding, entry.model, entry.method, pipeline, strip, align - misalign)
 
 
-def _map(entry: ArmMapEntry, folder: Path) -> ArmMap:
-    mass, rank = (number_or_dash(value, SCORE.rounded(2)) for value in (entry.mass, entry.rank))
-    probability = number_or_dash(entry.probability, SHARE.rounded(0))
-    return ArmMap(ARM_LABELS[entry.arm], map_uri(folder, entry.file, TOP), probability, mass, rank)
+def _film(each: ArmMapEntry, folder: Path, entry: AlignmentEntry, outlines: tuple[Outline, ...]) -> Film:
+    """One network's map over the image, with its scores and what the network says."""
+    mass, rank = (number_or_dash(value, SCORE.rounded(2)) for value in (each.mass, each.rank))
+    label, chance = ARM_LABELS[each.arm], likely(each.probability)
+    return Film(
+        label=label.capitalize(),
+        described=f"Map of the {label} network over case {entry.case}, with the experts\u2019 outline of "
+        f"{entry.finding}; mass {mass}",
+        heat=map_uri(folder, each.file, TOP),
+        outlines=outlines,
+        caption=f"mass {mass}, rank {rank}" + (f" \u00b7 finding {chance} likely" if chance else ""),
+    )

@@ -97,7 +97,7 @@ def caveat() -> str:
     """How far the published figures may be compared with ours."""
     return (
         f"Rows marked \u201cpublished\u201d are copied from {SOURCE} (\u201cBe Careful When Evaluating Explanations "
-        "Regarding Ground Truth\u201d). They rest on other weights, other training and, unless this run used "
-        "CheXlocalize, other images; they come from one seed and have no intervals. They show what is usual and are "
-        "not a target. A dash means not published; footnotes mark figures to be read with care."
+        "Regarding Ground Truth\u201d). They rest on other weights and another training, come from one seed and have "
+        "no intervals. They show what is usual and are not a target. A dash means not published; footnotes mark "
+        "figures to be read with care."
     )

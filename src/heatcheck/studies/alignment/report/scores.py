@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from heatcheck.core.vocabulary import Condition, facts_of
 from heatcheck.report.evidence import Evidence
 from heatcheck.studies.alignment.report.facts import Pipeline
-from heatcheck.studies.alignment.vocabulary import DIRECTIONS, MAIN_METRICS
+from heatcheck.studies.alignment.vocabulary import ARMS, DIRECTIONS, MAIN_METRICS
 
 SHOWN = ("control", *DIRECTIONS)
 _KEY = ["model", "method", "finding", "case"]
@@ -41,7 +41,7 @@ def image_scores(evidence: Evidence) -> ImageScores:
         return ImageScores(pd.DataFrame({name: [] for name in _KEY}))
     wide = scores.pivot_table(index=[*_KEY, "seed"], columns=["metric", "arm"], values="value", observed=True)
     wide.columns = pd.Index(["_".join(pair) for pair in wide.columns])
-    for name in (f"{metric}_{arm}" for metric in MAIN_METRICS for arm in SHOWN):
+    for name in (f"{metric}_{arm}" for metric in MAIN_METRICS for arm in ARMS):
         if name not in wide:
             wide[name] = math.nan
     for metric in MAIN_METRICS:
@@ -62,7 +62,7 @@ def _read(evidence: Evidence) -> pd.DataFrame:
             arms.setdefault(under, _arm(facts_of(under)))
         part["arm"] = part["condition"].map(lambda under: arms[under][0])
         part["seed"] = part["condition"].map(lambda under: arms[under][1])
-        parts.append(part[part["arm"].isin(SHOWN)].drop(columns="condition"))
+        parts.append(part[part["arm"].isin(ARMS)].drop(columns="condition"))
     return evidence.run.shown(pd.concat(parts, ignore_index=True)) if parts else pd.DataFrame()
 
 

@@ -9,6 +9,7 @@ from markupsafe import Markup
 from heatcheck.core.records import Estimate
 from heatcheck.report.charts import svg
 from heatcheck.report.charts.axes import Axis, round_step
+from heatcheck.report.charts.legend import Key, key
 from heatcheck.report.numbers import SCORE, Unit, interval, number
 
 WIDTH = 330.0
@@ -125,6 +126,22 @@ def shape(arm: str, x: float, y: float) -> Markup:
         "misalign": svg.diamond(x, y, 5.0, named),
     }
     return shapes.get(arm) or svg.circle(x, y, 4.0, "point")
+
+
+MEANINGS = {
+    "base": "base: before fine-tuning",
+    "control": "control: fine-tuned without a map loss",
+    "align": "aligned: towards the outlines",
+    "misalign": "misaligned: away from them",
+}
+
+
+def arm_keys() -> tuple[Key, ...]:
+    """The marks of the four networks, with what each network is."""
+    return tuple(
+        key(meaning, svg.line(2, 8, 36, 8, f"whisker arm-{arm}"), shape(arm, 19, 8))
+        for arm, meaning in MEANINGS.items()
+    )
 
 
 def _value_text(row: Estimate | None, unit: Unit) -> str:

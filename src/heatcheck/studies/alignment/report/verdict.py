@@ -11,7 +11,7 @@ from heatcheck.report.evidence import Evidence
 from heatcheck.report.numbers import MISSING, SCORE, Unit, count, few, interval, listed, number
 from heatcheck.report.verdict import Verdict, would_decide
 from heatcheck.studies.alignment.report.facts import manifest, map_estimate, network_estimate, trained_once
-from heatcheck.studies.alignment.report.sections.blame import Blame, blames, without_floors
+from heatcheck.studies.alignment.report.readings import Blame, blames, without_floors
 from heatcheck.studies.alignment.report.sections.robustness import Pushed, further, pushed
 
 _UNIT = SCORE.rounded(2)
@@ -44,12 +44,13 @@ def _distance(evidence: Evidence, ranked: Sequence[Pushed]) -> str:
     if first is None:
         return _unmoved(ranked, what)
     return (
-        f"By changing the model alone, {what} can be pushed {_from_to(evidence, first)} with {_names(first)} "
+        f"By changing the model alone, {what} can be pushed {from_to(evidence, first)} with {names_of(first)} "
         f"(difference {_with_interval(first.row)}{_auroc(evidence, first)}){_others(evidence, ranked, first)}."
     )
 
 
-def _from_to(evidence: Evidence, each: Pushed) -> str:
+def from_to(evidence: Evidence, each: Pushed) -> str:
+    """The scores of the misaligned and of the aligned network."""
     metric = manifest(evidence).blame_metric
     ends = [map_estimate(evidence, each.pipeline, arm, MEAN, metric, ALL_FINDINGS) for arm in ("misalign", "align")]
     unit = _distinguishing(*(row.value if row else math.nan for row in ends))
@@ -64,7 +65,7 @@ def _of_these_networks(evidence: Evidence, ranked: Sequence[Pushed], what: str) 
     difference = f"difference {_with_interval(most.row)} over images alone{_auroc(evidence, most)}"
     return (
         f"Each network was trained once, so nothing can be said of a method: with these networks, {what} went "
-        f"{_from_to(evidence, most)} with {_names(most)}{pairs} ({difference})."
+        f"{from_to(evidence, most)} with {names_of(most)}{pairs} ({difference})."
     )
 
 
@@ -118,18 +119,19 @@ def _less(evidence: Evidence, others: Sequence[Pushed], first: Pushed) -> str:
     clearly = [(each, row) for each, row in compared if row and judgement_of(row).is_yes]
     if clearly:
         each, row = clearly[-1]
-        return f"; clearly less far with {_names(each)} (by {_with_interval(row)})"
+        return f"; clearly less far with {names_of(each)} (by {_with_interval(row)})"
     if all(judgement_of(row).is_no for _, row in compared):
         return "; none of them is behind by a size that matters"
     return "; that any of them can be pushed less far is not shown"
 
 
-def _names(each: Pushed) -> str:
+def names_of(each: Pushed) -> str:
+    """The method and its model."""
     return f"{each.pipeline.method.label} on {each.pipeline.base.label}"
 
 
 def _named(each: Pushed) -> str:
-    return f"{_with_interval(each.row, brackets=True)} with {_names(each)}"
+    return f"{_with_interval(each.row, brackets=True)} with {names_of(each)}"
 
 
 def _with_interval(row: Estimate, *, brackets: bool = False) -> str:

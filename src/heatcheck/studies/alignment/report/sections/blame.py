@@ -1,6 +1,5 @@
 """Whose fault a low score is, by model, method and finding: what the map shows and what the model uses."""
 
-import itertools
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -8,57 +7,35 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from heatcheck.core.records import ALL_FINDINGS, HUMAN, Estimate
+from heatcheck.core.records import HUMAN, Estimate
 from heatcheck.core.vocabulary import MEAN
 from heatcheck.judging.sizes import Sizes
-from heatcheck.report.blocks.footnotes import Footnotes
-from heatcheck.report.blocks.matrix import Cell, Column, Matrix, Row, cell_of, labelled
+from heatcheck.report.blocks.block import Block, Drawn, Heading, Legend, Prose, Table, Terms, fold, prose, tables
 from heatcheck.report.evidence import Evidence
-from heatcheck.report.numbers import SCORE, listed
+from heatcheck.report.numbers import SHARE, count, listed, number
+from heatcheck.report.page import Section
 from heatcheck.studies.alignment.report import strip as strips
-from heatcheck.studies.alignment.report.facts import (
-    ARM_LABELS,
-    FLOOR_ENTRANTS,
-    Pipeline,
-    manifest,
-    map_estimate,
-    network_estimate,
-    pipelines,
+from heatcheck.studies.alignment.report.facts import ARM_LABELS, FLOOR_ENTRANTS, Pipeline, manifest
+from heatcheck.studies.alignment.report.readings import Blame, blames, pooled, without_floors
+from heatcheck.studies.alignment.report.sections.blame_labels import BEFORE, LOW, UNDER, BlameLabel
+from heatcheck.studies.alignment.report.sections.blame_tables import (
+    against_truth,
+    counts,
+    floors,
+    nulls,
+    numbers,
+    reliance,
+    scaled,
 )
-from heatcheck.studies.alignment.report.sections.blame_labels import BEFORE, UNDER, BlameLabel
-from heatcheck.studies.alignment.vocabulary import (
-    ADDED,
-    ARMS,
-    BLAME,
-    FLOOR,
-    FLOORS,
-    HUMAN_ARM,
-    PLACEBO,
-    RANDOM,
-    RELIANCE,
-    SCALED,
-    SEPARATION,
-    UNTRAINED,
-)
+from heatcheck.studies.alignment.vocabulary import FLOOR, FLOORS, HUMAN_ARM, RANDOM, RELIANCE, SEPARATION
 
-CHECK = "Made without the model: a check, not counted above"
 OPEN = 24  # rows that are shown unfolded; more are folded by model
-_UNIT = SCORE.rounded(2)
 _SCORE_ENDS, _RELIANCE_ENDS = (
     (-1.0, 1.5),
     (-3.0, 5.0),
 )  # furthest limits of the axes, so that one extreme row does not compress the others
-
-
-@dataclass(frozen=True, slots=True)
-class Blame:
-    """A pipeline on one finding, with the readings of the base model and under fine-tuning."""
-
-    pipeline: Pipeline
-    finding: str
-    before: str
-    under: str
-    sentence: str
+_TITLE = "Whose fault is a low score?"
+CHECKED = "The same readings of maps made without the model: a check, not counted above"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,79 +43,88 @@ class BlameRow:
     """A row as the page shows it."""
 
     row: Blame
-    before: BlameLabel
     under: BlameLabel
     score: Markup
     reliance: Markup
 
 
-def blames(evidence: Evidence) -> tuple[Blame, ...]:
-    """The run's blame table, by model, method and finding in the run's order."""
-    table = {
-        (row.model, row.method, row.finding): (row, facts) for row, facts in evidence.rows(BLAME, every_model=True)
-    }
-    blames = []
-    for pipeline, finding in itertools.product(pipelines(evidence, every=True), evidence.findings):
-        key = pipeline.base.name, pipeline.method.name, finding
-        if key in table:
-            row, facts = table[key]
-            before, under = _known(facts.get("before", ""), BEFORE), _known(facts.get("under", ""), UNDER)
-            blames.append(Blame(pipeline, finding, before, under, row.reason))
-    return tuple(blames)
-
-
-def _pooled(evidence: Evidence) -> list[tuple[str, BlameLabel, str]]:
-    """The readings over all findings together, each finding with the same weight; none where there is one finding."""
-    names = {(each.base.name, each.method.name): each.label for each in pipelines(evidence, every=True)}
-    return [
-        (names[row.model, row.method], BEFORE[_known(facts.get("before", ""), BEFORE)], row.reason)
-        for row, facts in evidence.rows(BLAME, every_model=True)
-        if row.finding == ALL_FINDINGS and (row.model, row.method) in names
-    ]
-
-
-def without_floors(rows: Sequence[Blame]) -> list[Blame]:
-    """The rows of methods that look at the model; floors only test the criterion and are not counted."""
-    return [row for row in rows if row.pipeline.method.kind != "floor"]
-
-
-def _known(reading: str, labels: Mapping[str, BlameLabel]) -> str:
-    return reading if reading in labels else "undecided"
-
-
-def blame(evidence: Evidence) -> Mapping[str, object] | None:
-    """What the section shows; None when the run judged nothing."""
+def blame(evidence: Evidence) -> Section | None:
+    """The section with a row for each model, method and finding; None when the run judged nothing."""
     rows = blames(evidence)
     if not rows:
         return None
     shown = _shown(evidence, rows)
-    models = list(dict.fromkeys(each.row.pipeline.base.label for each in shown))
-    name = evidence.label_of(manifest(evidence).blame_metric)
-    return {
-        "counts": _counts(rows),
-        "groups": [(model, [each for each in shown if each.row.pipeline.base.label == model]) for model in models],
-        "fold": len(shown) > OPEN,
-        "numbers": _numbers(evidence, rows),
-        "floors": _floors(evidence),
-        "nulls": _nulls(evidence),
-        "metric": name,
-        "upper": "the mask itself, a perfect map" if _against_truth(evidence) else "the human readers\u2019 masks",
-        "before": [each for key, each in BEFORE.items() if any(row.before == key for row in rows)],
-        "under": [each for key, each in UNDER.items() if any(row.under == key for row in rows)],
-        "fills": _fills(evidence),
-        "sizes": _sizes(evidence),
-        "pooled": _pooled(evidence),
-        "films": manifest(evidence).reliance.films,
-        "has_separation": any(_separation_mark(evidence, row) for row in rows),
-    }
+    methods = [each for each in shown if each.row.pipeline.method.kind != "floor"]
+    made_without = [each for each in shown if each.row.pipeline.method.kind == "floor"]
+    blocks = (
+        Prose(CAUSES),
+        Legend(strips.arm_keys()),
+        *_rows_of(methods),
+        *fold(CHECKED, (_rows(made_without),) if made_without else ()),
+        Table(counts(rows)),
+        *_pooled(evidence),
+        *_measured(evidence, rows),
+        Heading("How to read it"),
+        Terms(tuple(_terms(rows))),
+        *fold("The numbers", tables([numbers(evidence, rows), floors(evidence), nulls(evidence)])),
+    )
+    return Section("blame", _TITLE, "Blame", blocks, _summary(rows), printed=True)
+
+
+def _summary(rows: Sequence[Blame]) -> str:
+    """How often each reading was made of the base models."""
+    own = without_floors(rows)
+    counted = Counter(row.label.words for row in own)
+    parts = [f"{words} in {n}" for words, n in counted.most_common()]
+    return f"Of {count(len(own), 'combination')} of network, method and finding: {listed(parts)}." if own else ""
+
+
+CAUSES = (
+    "A low score can have two causes: the map fails to show what the model uses, or the model does not use the region "
+    "and the map shows that. Each row has the map score beside the model\u2019s reliance on the region, which is "
+    "measured without any map."
+)
+
+
+def _measured(evidence: Evidence, rows: Sequence[Blame]) -> tuple[Block, ...]:
+    """How reliance and map scores were measured."""
+    readers = f"the {evidence.readers.label.lower()}\u2019 masks"
+    upper = "the mask itself, a perfect map" if against_truth(evidence) else readers
+    scale = (
+        f"Map scores ({evidence.label_of(manifest(evidence).blame_metric)}) are on a common scale on which 0 is a "
+        f"random map and 1 is {upper}. Lines are 95 % intervals; a mark beyond an axis stops at its end, while the "
+        "number beside it is the true one."
+    )
+    return (Heading("How it was measured"), *_reliance_words(evidence, rows), *prose(scale, _sizes(evidence)))
+
+
+def _reliance_words(evidence: Evidence, rows: Sequence[Blame]) -> tuple[Block, ...]:
+    fills, films = _fills(evidence), manifest(evidence).reliance.films
+    replaced = (
+        f"The region was replaced{f' by {fills}' if fills else ''}, and so were regions of the same shape elsewhere"
+    )
+    without = ", and the same regions on images without the finding" if films else ""
+    beyond = ", beyond what the same comparison gives without the finding" if films else ""
+    full = (
+        ", and a second dashed line (\u201cfull separation\u201d) marks how much higher the base model scores images "
+        "with the finding than images without it"
+        if any(_separation_mark(evidence, row) for row in rows)
+        else ""
+    )
+    meaning = (
+        f" is how much more the model\u2019s answer drops when it is the region itself{beyond}, in units of how much "
+        f"that answer varies between images: 0 is none{full}."
+    )
+    return (Prose(Markup("{}. <b>Reliance</b>{}").format(f"{replaced}{without}", meaning)),)
 
 
 def _sizes(evidence: Evidence) -> str:
     """What "hardly" means."""
     sizes = Sizes(**manifest(evidence).sizes)
+    reliance_size, map_size = (number(size, SHARE.rounded(0)) for size in (sizes.reliance, sizes.maps))
     return (
-        f"\u201cHardly\u201d means: by less than {sizes.reliance:.0%} of the full separation (reliance), or by less "
-        f"than {sizes.maps:.0%} of the room up to 1 (map score), even at the high end of the interval. Each reading is "
+        f"\u201cHardly\u201d means: by less than {reliance_size} of the full separation (reliance), or by less "
+        f"than {map_size} of the room up to 1 (map score), even at the high end of the interval. Each reading is "
         "made by itself, without a correction for the number of readings. Intervals of a base model vary the patients: "
         "they speak of this network. Those under fine-tuning vary patients and seeds, from the same base."
     )
@@ -149,50 +135,76 @@ def _fills(evidence: Evidence) -> str:
     return listed([names.get(fill, fill) for fill in manifest(evidence).reliance.fills], "or")
 
 
-def _against_truth(evidence: Evidence) -> bool:
-    """Whether the upper end of the common scale is the mask itself, because there are no readers."""
-    return manifest(evidence).human == "truth"
+def _rows_of(shown: Sequence[BlameRow]) -> tuple[Block, ...]:
+    """The rows of each model under its name; many are folded, all but those of the first model."""
+    models = list(dict.fromkeys(each.row.pipeline.base.label for each in shown))
+    blocks: list[Block] = []
+    for model in models:
+        group = _rows([each for each in shown if each.row.pipeline.base.label == model])
+        blocks += fold(model, (group,), opened=model == models[0]) if len(shown) > OPEN else (Heading(model), group)
+    return tuple(blocks)
 
 
-def _scaled(evidence: Evidence, row: Blame) -> list[Estimate | None]:
-    metric = manifest(evidence).blame_metric
-    return [map_estimate(evidence, row.pipeline, arm, SCALED, metric, row.finding) for arm in ARMS]
+def _rows(group: Sequence[BlameRow]) -> Drawn:
+    return Drawn("study/blame.html", {"rows": group})
 
 
-def _reliance(evidence: Evidence, row: Blame) -> list[Estimate | None]:
-    return [network_estimate(evidence, row.pipeline, arm, MEAN, RELIANCE, row.finding) for arm in ARMS]
+def _pooled(evidence: Evidence) -> tuple[Block, ...]:
+    sentences = tuple(
+        Prose(Markup('<b>{}: <span aria-hidden="true">{}</span> {}.</b> {}').format(name, each.sign, each.words, words))
+        for name, each, words in pooled(evidence)
+    )
+    return fold("All findings together, each with the same weight", sentences)
+
+
+def _terms(rows: Sequence[Blame]) -> list[tuple[str, str]]:
+    """The readings that were made, each with its meaning."""
+    before = [each for each in (*BEFORE.values(), LOW) if any(row.label is each for row in rows)]
+    under = [each for key, each in UNDER.items() if any(row.under == key for row in rows)]
+    named = [("Base model", each) for each in before] + [("Under fine-tuning", each) for each in under]
+    return [(f"{each.sign} {which}: {each.words}", f"{each.meaning}.") for which, each in named]
 
 
 def _shown(evidence: Evidence, rows: Sequence[Blame]) -> list[BlameRow]:
     """The rows with their strips, all on the same two axes."""
-    scores, reliances = ([find(evidence, row) for row in rows] for find in (_scaled, _reliance))
+    scores, reliances = ([find(evidence, row) for row in rows] for find in (scaled, reliance))
     score_limits = strips.limits_of([each for row in scores for each in row], (0.0, 1.0), _SCORE_ENDS)
     always = (0, 0.2, *(value for row in rows for value in _separation_mark(evidence, row)))
     reliance_limits = strips.limits_of([each for row in reliances for each in row], always, _RELIANCE_ENDS)
-    upper = "the mask" if _against_truth(evidence) else "readers"
     shown = []
-    for row, score, reliance in zip(rows, scores, reliances, strict=True):
+    for row, score, used in zip(rows, scores, reliances, strict=True):
         subject = f"{row.pipeline.label}, {row.finding}"
+        of_map = _strip(f"Map score: {subject}", score, score_limits, score_marks(evidence, row.finding))
+        marks = {0.0: "none", **_separation_mark(evidence, row)}
         shown.append(
-            BlameRow(
-                row,
-                BEFORE[row.before],
-                UNDER[row.under],
-                _strip(f"Map score: {subject}", score, score_limits, {**_floor_mark(evidence, row), 1.0: upper}),
-                _strip(
-                    f"Reliance: {subject}", reliance, reliance_limits, {0.0: "none", **_separation_mark(evidence, row)}
-                ),
-            )
+            BlameRow(row, UNDER[row.under], of_map, _strip(f"Reliance: {subject}", used, reliance_limits, marks))
         )
     return shown
 
 
-def _floor_mark(evidence: Evidence, row: Blame) -> dict[float, str]:
+def score_strip(evidence: Evidence, pipeline: Pipeline, finding: str) -> Markup | None:
+    """The map scores of a pipeline's four networks on one finding; None where none is known."""
+    row = next((each for each in blames(evidence) if (each.pipeline, each.finding) == (pipeline, finding)), None)
+    rows = scaled(evidence, row) if row else []
+    if not any(each and not math.isnan(each.value) for each in rows):
+        return None
+    limits = strips.limits_of(rows, (0.0, 1.0), _SCORE_ENDS)
+    return _strip(f"Map score: {pipeline.label}, {finding}", rows, limits, score_marks(evidence, finding))
+
+
+def score_marks(evidence: Evidence, finding: str) -> dict[float, str]:
+    """The marks of the common scale: a random map, the human marks and, where it scores higher, the best floor."""
+    readers = evidence.readers.label.lower().removeprefix("human ")
+    upper = "the mask" if against_truth(evidence) else readers
+    return {**_floor_mark(evidence, finding), 1.0: upper}
+
+
+def _floor_mark(evidence: Evidence, finding: str) -> dict[float, str]:
     """0 for a random map and, where another floor scores higher, the best of them on the same scale."""
-    metric, floors = manifest(evidence).blame_metric, evidence.under(arm=FLOOR)
-    found = {name: floors.find(MEAN, metric, row.finding, name) for name in FLOORS}
+    metric, under = manifest(evidence).blame_metric, evidence.under(arm=FLOOR)
+    found = {name: under.find(MEAN, metric, finding, name) for name in FLOORS}
     scores = {name: each.value for name, each in found.items() if each and not math.isnan(each.value)}
-    human = evidence.under(arm=HUMAN_ARM).find(MEAN, metric, row.finding, HUMAN)
+    human = evidence.under(arm=HUMAN_ARM).find(MEAN, metric, finding, HUMAN)
     top = human.value if human else 1.0
     marks = {0.0: "random map"}
     best = max(scores, key=lambda name: scores[name], default=RANDOM)
@@ -213,91 +225,3 @@ def _strip(
 ) -> Markup:
     lines = tuple(strips.Line(arm, label, row) for (arm, label), row in zip(ARM_LABELS.items(), rows, strict=True))
     return strips.draw(strips.ScoreStrip(title, lines, limits, marks))
-
-
-def _counts(rows: Sequence[Blame]) -> Matrix:
-    """How often each reading was made: in all, by method and by model; floors are counted apart, at the end."""
-    kinds = [("before", key, each) for key, each in BEFORE.items()] + [
-        ("under", key, each) for key, each in UNDER.items()
-    ]
-    counted = Counter((kind, getattr(row, kind)) for row in rows for kind in ("before", "under"))
-    kinds = [(kind, key, each) for kind, key, each in kinds if counted[kind, key]]
-    methods, floors = without_floors(rows), [row for row in rows if row.pipeline.method.kind == "floor"]
-    total = (labelled("All", [_count(methods, kind, key) for kind, key, _ in kinds]),)
-    groups: list[tuple[str, tuple[Row, ...]]] = [("", total)]
-    parts = (("By method", "method", methods, 2), ("By model", "base", methods, 2), (CHECK, "method", floors, 1))
-    for title, part, counted_rows, fewest in parts:
-        parted: dict[str, list[Blame]] = {}
-        for row in counted_rows:
-            parted.setdefault(getattr(row.pipeline, part).label, []).append(row)
-        lines = [labelled(label, [_count(each, kind, key) for kind, key, _ in kinds]) for label, each in parted.items()]
-        groups += [(title, tuple(lines))] if len(lines) >= fewest else []
-    asides = {"before": "base model", "under": "under fine-tuning"}
-    columns = tuple(Column(each.words[:1].upper() + each.words[1:], asides[kind]) for kind, _, each in kinds)
-    return Matrix("How many findings have which reading", columns, tuple(groups), (), "Model · method")
-
-
-def _count(rows: Sequence[Blame], kind: str, key: str) -> Cell:
-    n = sum(getattr(row, kind) == key for row in rows)
-    return Cell(f"{n:,}")
-
-
-def _numbers(evidence: Evidence, rows: Sequence[Blame]) -> Matrix:
-    """Every number behind the strips, with its interval."""
-    notes, metric = Footnotes(), manifest(evidence).blame_metric
-    by_pipeline: dict[str, list[Row]] = {}
-    for row in rows:
-        floor = evidence.under(arm=FLOOR).find(MEAN, metric, row.finding, RANDOM)
-        cells = [cell_of(floor, _UNIT, notes)]
-        cells += [cell_of(each, _UNIT, notes) for each in _scaled(evidence, row)]
-        cells.append(_human_cell(evidence, row, notes))
-        cells += [cell_of(each, _UNIT, notes) for each in _reliance(evidence, row)]
-        by_pipeline.setdefault(row.pipeline.label, []).append(labelled(row.finding, cells))
-    columns = (
-        Column("Random map", "raw, = 0"),
-        *(Column(label.capitalize(), "0 to 1") for label in ARM_LABELS.values()),
-        Column("Mask" if _against_truth(evidence) else "Readers", "raw, = 1"),
-        *(Column(label.capitalize(), "reliance") for label in ARM_LABELS.values()),
-    )
-    groups = tuple((label, tuple(lines)) for label, lines in by_pipeline.items())
-    return Matrix("Map scores on the common scale, and reliance", columns, groups, tuple(notes.reasons), "Finding")
-
-
-def _floors(evidence: Evidence) -> Matrix:
-    """The scores of maps that are made without a model, by finding."""
-    notes, metric, under = Footnotes(), manifest(evidence).blame_metric, evidence.under(arm=FLOOR)
-    rows = [
-        labelled(
-            finding, [cell_of(under.find(MEAN, metric, finding, each.name), _UNIT, notes) for each in FLOOR_ENTRANTS]
-        )
-        for finding in evidence.findings
-    ]
-    columns = tuple(Column(each.label) for each in FLOOR_ENTRANTS)
-    return Matrix("Maps made without the model", columns, (("", tuple(rows)),), tuple(notes.reasons), "Finding")
-
-
-def _nulls(evidence: Evidence) -> Matrix:
-    """What reliance is compared with: the same place without the finding, what the area adds, untrained networks."""
-    notes, groups = Footnotes(), []
-    for base in manifest(evidence).tuned:
-        of_base, untrained = (evidence.under(base.name, arm=arm) for arm in ("base", UNTRAINED))
-        wanted = ((of_base, RELIANCE), (of_base, PLACEBO), (of_base, ADDED), (untrained, RELIANCE))
-        rows = [
-            labelled(
-                finding, [cell_of(under.find(MEAN, metric, finding, ""), _UNIT, notes) for under, metric in wanted]
-            )
-            for finding in evidence.findings
-        ]
-        groups.append((base.label, tuple(rows)))
-    labels = ("Reliance", "At that place without the finding", "Area added without the finding", "Untrained networks")
-    columns = tuple(Column(label) for label in labels)
-    return Matrix(
-        "Reliance of the base models, and its controls", columns, tuple(groups), tuple(notes.reasons), "Finding"
-    )
-
-
-def _human_cell(evidence: Evidence, row: Blame, notes: Footnotes) -> Cell:
-    readers = evidence.under(arm=HUMAN_ARM).find(MEAN, manifest(evidence).blame_metric, row.finding, HUMAN)
-    if readers is None and _against_truth(evidence):
-        return Cell("1.00", title="by definition: the mask compared with itself")
-    return cell_of(readers, _UNIT, notes)

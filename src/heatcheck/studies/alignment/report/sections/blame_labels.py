@@ -15,6 +15,12 @@ class BlameLabel:
 UNDECIDED = BlameLabel(
     "not shown", "?", "the intervals allow for both, each network was trained once, or a number is missing"
 )
+LOW = BlameLabel(
+    "no fault found, but a low map score",
+    "?",
+    "the map marks the region better than every map made without the model, but hardly better than a random map: too "
+    "little to show anyone",
+)
 BEFORE = {
     "method": BlameLabel(
         "the method\u2019s fault",

@@ -8,6 +8,7 @@ from markupsafe import Markup
 
 from heatcheck.report.charts import svg
 from heatcheck.report.charts.axes import Axis, tick_label
+from heatcheck.report.charts.legend import Key, key
 from heatcheck.report.charts.panels import Panel, PanelGroup
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.numbers import SCORE, number
@@ -21,6 +22,7 @@ _LEFT, _TOP, _RIGHT, _BOTTOM = 8.0, 6.0, 182.0, 78.0
 _STEPS = 80
 FEWEST = 8  # scores for a curve; fewer are shown one by one
 _TALLEST = 4.0  # times the lowest peak: one needle must not flatten the other curves
+_BELL = "M2 15C12 15 12 3 19 3S26 15 36 15"  # a curve of the legend
 _NARROWEST = 0.02  # of the kernel: equal scores must not become a needle
 
 
@@ -61,6 +63,20 @@ def densities(evidence: Evidence, scores: ImageScores) -> list[PanelGroup]:
             measure = evidence.metrics[metric]
             groups.append(PanelGroup(measure.label, measure.summary, tuple(panels)))
     return groups
+
+
+def density_keys() -> tuple[Key, ...]:
+    """The marks of the curves."""
+    names = {"align": "aligned", "misalign": "misaligned (dashed)"}
+    drawn = [
+        key(
+            name,
+            svg.tag("path", d=f"{_BELL}Z", class_=f"density-area arm-{arm}"),
+            svg.tag("path", d=_BELL, class_=f"density arm-{arm}"),
+        )
+        for arm, name in names.items()
+    ]
+    return (*drawn, key("control (thin line)", svg.tag("path", d=_BELL, class_="density arm-control")))
 
 
 def _draw(title: str, drawn: Sequence[Density]) -> Markup:

@@ -1,17 +1,24 @@
 """The paper's first example: Grad-CAM on one network, unchanged, aligned and misaligned."""
 
-from collections.abc import Mapping
-
 from heatcheck.core.vocabulary import MEAN
+from heatcheck.report.blocks.block import Block, Prose, prose, tables
 from heatcheck.report.blocks.footnotes import Footnotes
 from heatcheck.report.blocks.matrix import Cell, Column, Matrix, Row, cell_of, labelled
 from heatcheck.report.evidence import Evidence
-from heatcheck.report.numbers import SCORE, SHARE
+from heatcheck.report.numbers import SCORE, SHARE, number
+from heatcheck.report.page import Section
 from heatcheck.report.published import figure_cell, has_published_rows, with_rows
 from heatcheck.studies.alignment.report import literature
-from heatcheck.studies.alignment.report.facts import Pipeline, map_estimate, network_estimate, pipelines
+from heatcheck.studies.alignment.report.facts import (
+    ARM_LABELS,
+    Pipeline,
+    map_estimate,
+    network_estimate,
+    on_paper_data,
+    pipelines,
+)
 from heatcheck.studies.alignment.report.sections.prediction import PREDICTIONS
-from heatcheck.studies.alignment.vocabulary import ARMS
+from heatcheck.studies.alignment.vocabulary import ARMS, DIRECTIONS
 
 WORDS = {"base": "base", "control": "control", "align": "aligned (in-mask)", "misalign": "misaligned (out-mask)"}
 COLUMNS = {
@@ -22,18 +29,46 @@ COLUMNS = {
 }
 
 
-def example(evidence: Evidence) -> Mapping[str, object] | None:
-    """What the section shows; None when no network was tuned through Grad-CAM."""
+INTRO = (
+    "The paper opens with an example: three versions of one DenseNet-121 predict about equally well, and yet Grad-CAM "
+    "seems to localise far better in one than in another. A table of methods that names no model says little. The same "
+    "numbers in this run:"
+)
+NOT_STUDIED = (
+    "The published example is of Atelectasis and Enlarged Cardiomediastinum on CheXlocalize, which this run did not "
+    "study."
+)
+
+
+def example(evidence: Evidence) -> Section | None:
+    """The section; None when no network was tuned through Grad-CAM."""
     shown = [pipeline for pipeline in pipelines(evidence) if pipeline.method.name == literature.EXAMPLE_METHOD]
-    tables = [_table(evidence, pipeline) for pipeline in shown]
-    if not tables or not evidence.findings:
+    found = [_table(evidence, pipeline) for pipeline in shown]
+    if not found or not evidence.findings:
         return None
     other = [pipeline.base.label for pipeline in shown if pipeline.base.architecture != literature.EXAMPLE]
-    return {"tables": tables, "caveat": literature.caveat() if has_published_rows(tables) else "", "other": other}
+    which = f", which {', '.join(other)} is not" if other else ""
+    published = f"{literature.caveat()} The published example is of DenseNet-121{which}."
+    blocks: tuple[Block, ...] = (
+        Prose(INTRO),
+        *tables(found),
+        *prose(published if has_published_rows(found) else NOT_STUDIED, small=True),
+    )
+    return Section("example", "The paper\u2019s example: Grad-CAM", "Grad-CAM", blocks, _summary(evidence, shown[0]))
+
+
+def _summary(evidence: Evidence, pipeline: Pipeline) -> str:
+    """The hit rates of the networks on the first finding."""
+    finding = _findings(evidence)[0]
+    rates = {arm: map_estimate(evidence, pipeline, arm, MEAN, "hit", finding) for arm in ("base", *DIRECTIONS)}
+    parts = [f"{ARM_LABELS[arm]} {number(row.value, SHARE.rounded(0))}" for arm, row in rates.items() if row]
+    return f"Hit rate on {finding} ({pipeline.base.label}): {', '.join(parts)}." if parts else ""
 
 
 def _findings(evidence: Evidence) -> list[str]:
     """The findings of the published example, where the run has them, else all."""
+    if not on_paper_data(evidence):
+        return list(evidence.findings)
     printed = [name for name in evidence.findings if literature.example(name, "base", "auroc")]
     return printed or list(evidence.findings)
 
@@ -44,7 +79,7 @@ def _table(evidence: Evidence, pipeline: Pipeline) -> Matrix:
     for finding in _findings(evidence):
         rows = [labelled(WORDS[arm], _cells(evidence, pipeline, arm, finding, notes)) for arm in ARMS]
         groups.append((finding, tuple(rows)))
-        printed += _published(finding, notes)
+        printed += _published(finding, notes) if on_paper_data(evidence) else []
     columns = tuple(Column(name) for name in COLUMNS.values())
     table = Matrix(pipeline.label, columns, tuple(groups), tuple(notes.reasons), "Network")
     return with_rows(table, printed, notes, literature.SOURCE)

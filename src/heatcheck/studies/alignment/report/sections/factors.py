@@ -5,32 +5,66 @@ from collections.abc import Mapping
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.core.vocabulary import CORRELATION
+from heatcheck.report.blocks.block import Block, Heading, Prose, Table, prose, tables
 from heatcheck.report.blocks.footnotes import Footnotes
 from heatcheck.report.blocks.matrix import Cell, Column, Matrix, Row, cell_of, labelled
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.numbers import MISSING, SCORE, number, probability
+from heatcheck.report.page import Section
 from heatcheck.report.published import figure_cell
 from heatcheck.studies.alignment.report import literature
-from heatcheck.studies.alignment.report.facts import ARM_LABELS, methods_of
+from heatcheck.studies.alignment.report.facts import ARM_LABELS, methods_of, on_paper_data
 from heatcheck.studies.alignment.vocabulary import ERRORS, MAIN_METRICS, PAIRED_SCORES, REGRESSION
 
 KINDS = {"pearson": "Pearson", "spearman": "Spearman"}
 Fits = Mapping[tuple[str, str], Mapping[str, Estimate]]  # by metric and term, then by kind of errors
 
 
-def factors(evidence: Evidence) -> Mapping[str, object] | None:
-    """What the section shows; None when neither regression nor correlation was made."""
+WHAT = (
+    "A regression shows which of three factors goes with a large difference between aligned and misaligned maps: "
+    "whether the model was pretrained, its architecture, and the method. A coefficient is how much larger the "
+    "difference is than that of the reference, which the intercept describes: DenseNet, Gradient and not pretrained, "
+    "where the run has them."
+)
+ERRORS_MEAN = (
+    "Classical errors, as published, treat every image as independent, and take what one training does by luck for an "
+    "effect of its architecture or method, however many images there are. Tested over networks, each base model counts "
+    "once, and so does each patient: these are the errors to go by. A factor that only one base model has cannot be "
+    "tested. Each interval holds by itself, and no claim of this page rests on one."
+)
+AGREE = "1: both rank the images in the same order; 0: unrelated."
+
+
+def factors(evidence: Evidence) -> Section | None:
+    """The section with both regressions and the correlations; None when neither was made."""
     fits = _fits(evidence)
-    tables = [_regression(evidence, metric, fits) for metric in MAIN_METRICS if any(key[0] == metric for key in fits)]
+    found = [_regression(evidence, metric, fits) for metric in MAIN_METRICS if any(key[0] == metric for key in fits)]
     correlations = _correlations(evidence)
-    if not tables and correlations is None:
+    if not found and correlations is None:
         return None
-    return {
-        "tables": tables,
-        "correlations": correlations,
-        "source": literature.SOURCE,
-        "caveat": literature.caveat(),
-    }
+    published = on_paper_data(evidence)
+    caveat, source = (literature.caveat(), f"Published: {literature.SOURCE}.") if published else ("", "")
+    agreement: tuple[Block, ...] = (
+        (Heading("Do mass and rank agree?"), Table(correlations), *prose(AGREE, source, small=True))
+        if correlations
+        else ()
+    )
+    regressions: tuple[Block, ...] = (
+        (Prose(WHAT), *tables(found), *prose(ERRORS_MEAN, caveat, small=True)) if found else ()
+    )
+    blocks = (*regressions, *agreement)
+    return Section("factors", "What does the distance depend on?", "Factors", blocks, _summary(evidence))
+
+
+def _summary(evidence: Evidence) -> str:
+    """How well the two scores agree on the maps of the aligned networks."""
+    wanted = ("mass_align", "rank_align")
+    for row, facts in evidence.rows(CORRELATION, every_model=True):
+        pair = facts.get("left", ""), facts.get("right", "")
+        if row.finding == ALL_FINDINGS and (pair, facts.get("kind")) == (wanted, "spearman"):
+            agree = number(row.value, SCORE.rounded(2))
+            return f"Pretraining, architecture and method; mass and rank agree with a rank correlation of {agree}."
+    return "Pretraining, architecture and method."
 
 
 def _fits(evidence: Evidence) -> Fits:
@@ -48,11 +82,12 @@ def _regression(evidence: Evidence, metric: str, fits: Fits) -> Matrix:
     for (of, term), by_errors in fits.items():
         if of == metric:
             cells = [_coefficient(by_errors.get(errors), notes) for errors in ERRORS]
-            rows.append(labelled(_term(term, labels), [*cells, _printed(literature.regression(metric, term))]))
+            printed = [_printed(literature.regression(metric, term))] if on_paper_data(evidence) else []
+            rows.append(labelled(_term(term, labels), [*cells, *printed]))
     columns = (
         Column("This run", "classical errors", main=True),
         Column("This run", "tested over networks"),
-        Column("Published", literature.SOURCE),
+        *((Column("Published", literature.SOURCE),) if on_paper_data(evidence) else ()),
     )
     name = f"Coefficients of {evidence.label_of(metric).lower()}, aligned minus misaligned"
     return Matrix(name, columns, (("Terms", tuple(rows)),), tuple(notes.reasons), "Term")
@@ -97,9 +132,8 @@ def _correlations(evidence: Evidence) -> Matrix | None:
         return None
     notes = Footnotes()
     rows = [_pair(evidence, pair, by_kind, notes) for pair, by_kind in pairs.items()]
-    columns = tuple(
-        column for name in KINDS.values() for column in (Column(name, "this run", main=True), Column(name, "published"))
-    )
+    asides = ("this run", "published") if on_paper_data(evidence) else ("this run",)
+    columns = tuple(Column(name, aside, main=aside == "this run") for name in KINDS.values() for aside in asides)
     return Matrix("Correlation between scores of the same image", columns, (("Pairs", tuple(rows)),),
                   tuple(notes.reasons), "Scores")  # fmt: skip
 
@@ -108,7 +142,8 @@ def _pair(evidence: Evidence, pair: tuple[str, str], by_kind: Mapping[str, Estim
     cells = []
     for kind in KINDS:
         cells.append(cell_of(by_kind.get(kind), SCORE, notes))
-        cells.append(figure_cell(literature.correlation(kind, *pair), SCORE, notes))
+        if on_paper_data(evidence):
+            cells.append(figure_cell(literature.correlation(kind, *pair), SCORE, notes))
     return labelled(" and ".join(_score(evidence, name) for name in pair), cells)
 
 

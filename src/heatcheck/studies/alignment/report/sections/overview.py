@@ -1,10 +1,10 @@
-"""At a glance: what was done, in words and in a few numbers."""
+"""What was done, in words and in a few numbers."""
 
-from collections.abc import Mapping
-
+from heatcheck.report.blocks.block import Facts, Heading, Terms, prose
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.numbers import count, listed, spread
-from heatcheck.studies.alignment.report.facts import images_behind, manifest, methods_of
+from heatcheck.report.page import Section
+from heatcheck.studies.alignment.report.facts import images_behind, manifest, methods_of, trained_once
 from heatcheck.studies.alignment.vocabulary import BaseEntry
 
 ARMS = (
@@ -23,14 +23,27 @@ NOT_A_MAP = (
 )
 
 
-def overview(evidence: Evidence) -> Mapping[str, object]:
-    """What the first section shows."""
-    return {
-        "sentences": [sentence for sentence in (_what(evidence), _images(evidence), _fit(evidence)) if sentence],
-        "arms": ARMS,
-        "bases": [(base.label, _described(base)) for base in manifest(evidence).models],
-        "terms": [("Reliance", NOT_A_MAP), ("Interval", INTERVAL)],
-    }
+def overview(evidence: Evidence) -> Section:
+    """What was done, in words."""
+    sentences = (_what(evidence), _images(evidence), _fit(evidence))
+    bases = tuple((base.label, _described(base)) for base in manifest(evidence).models)
+    blocks = (
+        *(block for sentence in sentences for block in prose(sentence)),
+        Terms((*ARMS, ("Reliance", NOT_A_MAP), ("Interval", INTERVAL))),
+        *((Heading("Base models"), Facts(bases)) if bases else ()),
+    )
+    return Section("overview", "What was done", "What was done", blocks, _summary(evidence))
+
+
+def _summary(evidence: Evidence) -> str:
+    """The size of the study in one line."""
+    facts = manifest(evidence)
+    if not facts.trained:
+        return ""
+    sizes = (count(len(facts.tuned), "base model"), count(len(facts.trained), "method"))
+    findings = count(len(evidence.findings), "finding")
+    times = "once" if trained_once(evidence) else f"with {count(len(facts.seeds), 'seed')}"
+    return f"{sizes[0]}, {sizes[1]} and {findings}; each network was fine-tuned {times}."
 
 
 def _what(evidence: Evidence) -> str:
@@ -100,6 +113,8 @@ def _fit(evidence: Evidence) -> str:
 
 
 def _described(base: BaseEntry) -> str:
+    """What the label does not say of a base."""
     start = ("pretrained" if base.pretrained else "not pretrained") if base.start_known else ""
-    words = [base.description, start, "" if base.fine_tuned else "not fine-tuned: only its AUROC is compared"]
-    return ", ".join(word for word in words if word)
+    described = base.description if base.description != base.label else ""
+    words = [described, start, "" if base.fine_tuned else "not fine-tuned: only its AUROC is compared"]
+    return ", ".join(word for word in words if word) or "its weights were given, trained before this study"

@@ -1,17 +1,20 @@
 """Whether the model still predicts: AUROC and mutual information of every network, and counts of images."""
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from heatcheck.core.records import ALL_FINDINGS
 from heatcheck.core.vocabulary import AUROC, Condition, Statistic
+from heatcheck.report.blocks.block import Block, Prose, Table, Terms, fold, prose, tables
 from heatcheck.report.blocks.footnotes import Footnotes
 from heatcheck.report.blocks.matrix import Cell, Column, Matrix, Row, cell_of, labelled
 from heatcheck.report.evidence import Evidence
-from heatcheck.report.numbers import MISSING, SCORE
+from heatcheck.report.numbers import MISSING, SCORE, number
+from heatcheck.report.page import Section
 from heatcheck.report.published import figure_cell, with_rows
 from heatcheck.studies.alignment.report import literature
-from heatcheck.studies.alignment.report.facts import ARM_LABELS, manifest, methods_of
+from heatcheck.studies.alignment.report.facts import ARM_LABELS, manifest, methods_of, on_paper_data
 from heatcheck.studies.alignment.vocabulary import (
     ARMS,
     DIRECTIONS,
@@ -39,22 +42,81 @@ _COUNTED = {
 }
 
 
-def prediction(evidence: Evidence) -> Mapping[str, object] | None:
-    """What the section shows; None when no network's answers were measured."""
+WHY = (
+    "A network could lower its map loss by giving up the finding. If aligned and misaligned networks predict about as "
+    "well as the control, which was tuned on the same images without maps, the score was changed without any sign of "
+    "it in the predictions."
+)
+ALL_MEAN = (
+    "Means over seeds, with 95 % intervals. \u201cAll findings\u201d is the mean over the findings that have at least "
+    "ten images with and without them."
+)
+VALIDATION_NOTE = (
+    "The checkpoint of each base was chosen on these images, so its AUROC here is a little too high. \u201cAll "
+    "findings\u201d is the mean over the outputs that have at least ten images with and without them."
+)
+LEARNED_NOTE = "Uncertain and blank labels are counted as the bases learned them."
+OUTLINED = (
+    "\u201cOutlined\u201d: images with the finding and a mask of it; only these have maps scored. The parts are those "
+    "of the first seed."
+)
+COUNTS_PUBLISHED = f"The published counts ({literature.SOURCE}) are of labels, whether or not there is a mask."
+
+
+def prediction(evidence: Evidence) -> Section | None:
+    """The section; None when no network's answers were measured."""
     shown = [each for each in PREDICTIONS if evidence.rows(each[0], every_model=True)]
-    counts = _counts(evidence)
+    counts, learned, validation = _counts(evidence), _learned(evidence), _validation(evidence)
     if not shown and counts is None:
         return None
-    return {
-        "table": _networks(evidence, shown) if shown else None,
-        "by_finding": [_by_finding(evidence, *each) for each in shown],
-        "initialisations": _initialisations(evidence),
-        "validation": _validation(evidence),
-        "learned": _learned(evidence),
-        "counts": counts,
-        "source": literature.SOURCE,
-        "terms": [(_name(evidence, metric), evidence.metrics[metric].summary) for _, metric in shown],
-    }
+    blocks = (
+        *(_shown_networks(evidence, shown) if shown else ()),
+        *tables([_initialisations(evidence)]),
+        *(fold(validation.caption, (Table(validation, note=VALIDATION_NOTE),)) if validation else ()),
+        *(fold(learned.caption, (Table(learned, note=LEARNED_NOTE),)) if learned else ()),
+        *_counted(evidence, counts),
+    )
+    return Section(
+        "prediction", "Does the model still predict?", "Prediction", blocks, _summary(evidence), printed=True
+    )
+
+
+def _summary(evidence: Evidence) -> str:
+    """The range of AUROCs over all findings, by kind of network."""
+    parts = []
+    for arm, label in ARM_LABELS.items():
+        methods = ("",) if arm not in DIRECTIONS else manifest(evidence).trained
+        networks = [(base.name, method) for base in manifest(evidence).tuned for method in methods]
+        values = [evidence.under(name, arm=arm).value(AUROC, AUROC, ALL_FINDINGS, method) for name, method in networks]
+        known = [value for value in values if not math.isnan(value)]
+        parts += [f"{label} {_range(known)}"] if known else []
+    return f"AUROC over all findings: {', '.join(parts)}." if parts else ""
+
+
+def _range(values: Sequence[float]) -> str:
+    low, high = (number(end, SCORE.rounded(2)) for end in (min(values), max(values)))
+    return low if low == high else f"{low}\u2013{high}"
+
+
+def _shown_networks(evidence: Evidence, shown: Sequence[tuple[Statistic, str]]) -> tuple[Block, ...]:
+    """Every network over all findings, what the measures mean, and each finding behind folds."""
+    return (
+        Prose(WHY),
+        Table(_networks(evidence, shown), note=ALL_MEAN),
+        Terms(tuple((_name(evidence, metric), evidence.metrics[metric].summary) for _, metric in shown)),
+        *(
+            block
+            for table in (_by_finding(evidence, *each) for each in shown)
+            for block in fold(table.caption, (Table(table),))
+        ),
+    )
+
+
+def _counted(evidence: Evidence, counts: Matrix | None) -> tuple[Block, ...]:
+    if counts is None:
+        return ()
+    published = COUNTS_PUBLISHED if on_paper_data(evidence) else ""
+    return (Table(counts), *prose(OUTLINED, published, small=True))
 
 
 def _name(evidence: Evidence, metric: str) -> str:
@@ -135,8 +197,9 @@ def _initialisations(evidence: Evidence) -> Matrix | None:
                  kind="published")
         for key, label in INITIALISATIONS.items()
     ]  # fmt: skip
-    has_published = any(name in literature.ARCHITECTURES for name in across)
-    if len(every) < 2 and not has_published:
+    has_published = on_paper_data(evidence) and any(name in literature.ARCHITECTURES for name in across)
+    can_compare = len(every) > 1 and any(base.start_known for base in every)
+    if not can_compare and not has_published:
         return None
     by_kind = {(base.initialisation, base.architecture): base for base in every}
     splits: dict[str, Condition] = {"This run, evaluation images": {"arm": "base"}}
@@ -185,7 +248,7 @@ def _learned(evidence: Evidence) -> Matrix | None:
     facts = manifest(evidence)
     if not facts.learned:
         return None
-    published = facts.source.published_as == literature.DATA_SET
+    published = on_paper_data(evidence)
     splits = ("training", VALIDATION)
     rows = []
     for finding, labels in facts.learned.items():
@@ -211,7 +274,7 @@ def _counts(evidence: Evidence) -> Matrix | None:
     facts = manifest(evidence)
     if not facts.positives:
         return None
-    published = facts.source.published_as == literature.DATA_SET
+    published = on_paper_data(evidence)
     rows = [
         _count_row(finding, facts.positives.get(finding, ImageCounts()), published=published)
         for finding in evidence.findings

@@ -1,19 +1,22 @@
 """Robustness: aligned minus misaligned, per model and method, with the published figures."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.core.vocabulary import AUROC, MEAN
 from heatcheck.judging.judgement import judgement_of
+from heatcheck.report.blocks.block import Block, Figures, Heading, Legend, Prose, Table, fold, prose, tables
 from heatcheck.report.blocks.footnotes import Footnotes
 from heatcheck.report.blocks.matrix import Cell, Column, Matrix, Row, cell_of, labelled
+from heatcheck.report.charts import legend
 from heatcheck.report.charts.axes import limits_around
 from heatcheck.report.charts.dotplot import DotPlot, Mark, PlotRow, draw
 from heatcheck.report.charts.panels import Panel, PanelGroup
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.numbers import SCORE, Unit, count, difference_of, number
+from heatcheck.report.page import Section
 from heatcheck.report.published import Figure, figure_cell, has_published_rows, with_rows
 from heatcheck.report.verdict import CLEARLY, NOT_SHOWN, answer, smallest_visible, would_decide
 from heatcheck.studies.alignment.report import literature
@@ -23,11 +26,14 @@ from heatcheck.studies.alignment.report.facts import (
     manifest,
     map_estimate,
     network_estimate,
+    on_paper_data,
     pipelines,
+    trained_once,
 )
 from heatcheck.studies.alignment.vocabulary import ARMS, BY_IMAGE, DIRECTIONS, MAIN_METRICS, ROBUSTNESS
 
 MORE_METRICS = ("hit", "iou")
+_UNIT = SCORE.rounded(2)
 
 
 def push(
@@ -66,27 +72,77 @@ def further(evidence: Evidence, one: Pipeline, other: Pipeline) -> Estimate | No
     return None
 
 
-def robustness(evidence: Evidence) -> Mapping[str, object] | None:
-    """What the section shows; None when nothing was aligned and misaligned."""
+WHAT = (
+    "R is the score of the aligned network minus that of the misaligned one, image by image: the same images, the same "
+    "masks, the same method; only the weights of the model differ. Near 0, the score cannot be changed this way. A "
+    "large R means that a score against masks grades how the model was trained as much as the method."
+)
+ONCE = (
+    "Each network was trained once. The numbers and intervals were those of these networks on other patients; another "
+    "training may give others, so nothing is claimed of a method, and no difference could have been shown."
+)
+POOLED = (
+    "Every finding counts equally, except in the columns \u201call images\u201d, where every image does, as in the "
+    "paper. Small print: 95 % intervals (patients and seeds resampled). AUROC is the mean over the findings that have "
+    "enough positives."
+)
+
+
+def robustness(evidence: Evidence) -> Section | None:
+    """The section; None when nothing was aligned and misaligned."""
     metrics = [m for m in (*MAIN_METRICS, *MORE_METRICS) if any(push(evidence, p, m) for p in pipelines(evidence))]
     if not metrics:
         return None
     table = _table(evidence, metrics)
-    groups = [_panels(evidence, metric) for metric in metrics if metric in MAIN_METRICS]
-    return {
-        "groups": groups,
-        "published_marks": any("published-mark" in panel.plot for group in groups for panel in group.panels),
-        "source": literature.SOURCE,
-        "table": table,
-        "compared": _compared(evidence),
-        "size": _size(evidence),
-        "words": (CLEARLY, NOT_SHOWN),
-        "visible": visible(evidence),
-        "published": literature.caveat() if has_published_rows(table) else "",
-        "by_finding": [_by_finding(evidence, metric) for metric in metrics if metric in MAIN_METRICS],
-        "more": [_by_finding(evidence, metric) for metric in metrics if metric in MORE_METRICS],
-        "scores": [_scores(evidence, metric) for metric in metrics],
-    }
+    main = [metric for metric in metrics if metric in MAIN_METRICS]
+    more = [metric for metric in metrics if metric in MORE_METRICS]
+    blocks = (
+        Prose(WHAT),
+        *_plots(evidence, main),
+        Table(table, note=_judged_by(evidence)),
+        *tables([_compared(evidence)]),
+        *prose(POOLED, small=True),
+        *prose(literature.caveat() if has_published_rows(table) else "", small=True),
+        *fold("R by finding", tables([_by_finding(evidence, metric) for metric in main])),
+        *fold("R by finding: hit rate and overlap", tables([_by_finding(evidence, metric) for metric in more])),
+        *fold("The scores of each network", tables([_scores(evidence, metric) for metric in metrics])),
+    )
+    title = "How far can the score be pushed?"
+    return Section("robustness", title, "Robustness", blocks, _summary(evidence), printed=True)
+
+
+def _summary(evidence: Evidence) -> str:
+    """How many pairs were clearly pushed, and the furthest; of single trainings, what was seen."""
+    ranked = pushed(evidence)
+    if not ranked:
+        return ""
+    furthest = f"{number(ranked[0].row.value, _UNIT, signed=True)} ({ranked[0].pipeline.label})"
+    if trained_once(evidence):
+        return f"At most {furthest}; one training each, so nothing is claimed of a method."
+    yes = sum(judgement_of(each.row).is_yes for each in ranked)
+    return f"Clearly pushed: {yes} of {count(len(ranked), 'pair')} of model and method; at most {furthest}."
+
+
+def _plots(evidence: Evidence, metrics: Sequence[str]) -> tuple[Block, ...]:
+    """Each measure's plots, one a base model, and the key to their marks."""
+    groups = [_panels(evidence, metric) for metric in metrics]
+    crosses = any("published-mark" in panel.plot for group in groups for panel in group.panels)
+    published = (legend.published(literature.SOURCE, "for this kind of model and method"),) if crosses else ()
+    keys = replace(legend.METHOD, meaning="R over all findings, with its 95 % interval"), *published
+    shown = ((Heading(group.name), Prose(group.sentence, small=True), Figures(group.panels)) for group in groups)
+    return (Legend(keys), *(block for blocks in shown for block in blocks)) if groups else ()
+
+
+def _judged_by(evidence: Evidence) -> str:
+    """From which R on a score counts as pushed; that nothing is claimed where every network was trained once."""
+    size = _size(evidence)
+    if not size:
+        return ONCE
+    return (
+        f"An R of {size} or more matters: a share of the room between a random map and the human marks, set in the "
+        "spec. The intervals of a column hold together, so that the largest R may be read with its interval. "
+        f"{CLEARLY} {NOT_SHOWN} {visible(evidence)}"
+    )
 
 
 def _unit(evidence: Evidence, metric: str) -> Unit:
@@ -113,15 +169,15 @@ def _plot_row(evidence: Evidence, pipeline: Pipeline, metric: str) -> PlotRow:
     if row is None:
         return PlotRow(pipeline.method.label, "", ())
     marks = [Mark("method", pipeline.method.label, row.value, row.low, row.high)]
-    figure = _printed(pipeline, f"robustness_{metric}")
+    figure = _printed(evidence, pipeline, f"robustness_{metric}")
     if figure and not math.isnan(figure.value):
         marks.append(Mark("published", f"published by {literature.SOURCE}", figure.value))
     return PlotRow(pipeline.method.label, number(row.value, unit.rounded(2), signed=True), tuple(marks))
 
 
-def _printed(pipeline: Pipeline, quantity: str) -> Figure | None:
+def _printed(evidence: Evidence, pipeline: Pipeline, quantity: str) -> Figure | None:
     base = pipeline.base
-    if not base.start_known:  # the published table distinguishes pretrained models
+    if not base.start_known or not on_paper_data(evidence):  # the published table distinguishes pretrained models
         return None
     return literature.robustness(base.architecture, pipeline.method.name, quantity, pretrained=base.pretrained)
 
@@ -215,7 +271,7 @@ def _published(evidence: Evidence, metrics: Sequence[str], notes: Footnotes) -> 
     quantities = ["" for _ in ("answer", *metrics)] + [f"robustness_{m}" for m in metrics if m in MAIN_METRICS]
     quantities += [f"auroc_{arm}" for arm in DIRECTIONS]
     for pipeline in pipelines(evidence):
-        figures = [_printed(pipeline, quantity) if quantity else None for quantity in quantities]
+        figures = [_printed(evidence, pipeline, quantity) if quantity else None for quantity in quantities]
         kind = literature.label(pipeline.base.architecture, pretrained=pipeline.base.pretrained)
         name = f"{kind} · {pipeline.method.label}"
         if any(figures) and name not in rows:

@@ -2,12 +2,14 @@
 
 import zlib
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import pandas as pd
 from markupsafe import Markup
 
 from heatcheck.report.charts import svg
 from heatcheck.report.charts.axes import Axis, round_step, tick_label
+from heatcheck.report.charts.legend import Key, key
 from heatcheck.report.charts.panels import Panel
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.numbers import SCORE, count
@@ -21,8 +23,17 @@ _WIDTH, _HEIGHT = 240.0, 236.0
 _LEFT, _TOP, _RIGHT, _BOTTOM = 44.0, 8.0, 232.0, 196.0
 
 
-def scatter(evidence: Evidence, scores: ImageScores) -> Mapping[str, object] | None:
-    """The plots, their legend and a sentence on how many points there are; None when there are none."""
+@dataclass(frozen=True, slots=True)
+class Scatter:
+    """The plots, their legend and a sentence on how many points there are."""
+
+    panels: tuple[Panel, ...]
+    keys: tuple[Key, ...]
+    sentence: str
+
+
+def scatter(evidence: Evidence, scores: ImageScores) -> Scatter | None:
+    """The plots; None when there are no points."""
     pairs = _differences(scores.table)
     if pairs.empty:
         return None
@@ -35,11 +46,9 @@ def scatter(evidence: Evidence, scores: ImageScores) -> Mapping[str, object] | N
         rows = ImageScores(shown).rows_of(pipeline)
         if len(rows):
             panels.append(Panel(pipeline.label, _draw(pipeline.label, rows, marks, axis)))
-    return {
-        "panels": panels,
-        "legend": list(marks.items()),
-        "sentence": _counted(len(shown), len(pairs)),
-    }
+    keys = (key(finding, svg.tag("path", d="M8 8h0", class_=mark), width=16, class_="plot key")
+            for finding, mark in marks.items())  # fmt: skip
+    return Scatter(tuple(panels), tuple(keys), _counted(len(shown), len(pairs)))
 
 
 def _counted(shown: int, every: int) -> str:

@@ -1,0 +1,138 @@
+"""The tables of the section on blame: counts of readings, and the numbers behind them."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from heatcheck.core.records import HUMAN, Estimate
+from heatcheck.core.vocabulary import MEAN
+from heatcheck.report.blocks.footnotes import Footnotes
+from heatcheck.report.blocks.matrix import Cell, Column, Matrix, Row, cell_of, labelled
+from heatcheck.report.evidence import Evidence
+from heatcheck.report.numbers import SCORE
+from heatcheck.studies.alignment.report.facts import (
+    ARM_LABELS,
+    FLOOR_ENTRANTS,
+    manifest,
+    map_estimate,
+    network_estimate,
+)
+from heatcheck.studies.alignment.report.readings import Blame, of_floors, without_floors
+from heatcheck.studies.alignment.report.sections.blame_labels import BEFORE, UNDER
+from heatcheck.studies.alignment.vocabulary import (
+    ADDED,
+    ARMS,
+    FLOOR,
+    HUMAN_ARM,
+    PLACEBO,
+    RANDOM,
+    RELIANCE,
+    SCALED,
+    UNTRAINED,
+)
+
+CHECK = "Made without the model: a check, not counted above"
+_UNIT = SCORE.rounded(2)
+
+
+def against_truth(evidence: Evidence) -> bool:
+    """Whether the upper end of the common scale is the mask itself, because there are no readers."""
+    return manifest(evidence).human == "truth"
+
+
+def scaled(evidence: Evidence, row: Blame) -> list[Estimate | None]:
+    """The map scores of the four networks on the common scale."""
+    metric = manifest(evidence).blame_metric
+    return [map_estimate(evidence, row.pipeline, arm, SCALED, metric, row.finding) for arm in ARMS]
+
+
+def reliance(evidence: Evidence, row: Blame) -> list[Estimate | None]:
+    """The reliance of the four networks on the region."""
+    return [network_estimate(evidence, row.pipeline, arm, MEAN, RELIANCE, row.finding) for arm in ARMS]
+
+
+def counts(rows: Sequence[Blame]) -> Matrix:
+    """How often each reading was made: in all, by method and by model; floors are counted apart, at the end."""
+    kinds = [("before", key, each) for key, each in BEFORE.items()] + [
+        ("under", key, each) for key, each in UNDER.items()
+    ]
+    counted = Counter((kind, getattr(row, kind)) for row in rows for kind in ("before", "under"))
+    kinds = [(kind, key, each) for kind, key, each in kinds if counted[kind, key]]
+    methods, made_without = without_floors(rows), of_floors(rows)
+    total = (labelled("All", [_count(methods, kind, key) for kind, key, _ in kinds]),)
+    groups: list[tuple[str, tuple[Row, ...]]] = [("", total)]
+    parts = (("By method", "method", methods, 2), ("By model", "base", methods, 2), (CHECK, "method", made_without, 1))
+    for title, part, counted_rows, fewest in parts:
+        parted: dict[str, list[Blame]] = {}
+        for row in counted_rows:
+            parted.setdefault(getattr(row.pipeline, part).label, []).append(row)
+        lines = [labelled(label, [_count(each, kind, key) for kind, key, _ in kinds]) for label, each in parted.items()]
+        groups += [(title, tuple(lines))] if len(lines) >= fewest else []
+    asides = {"before": "base model", "under": "under fine-tuning"}
+    columns = tuple(Column(each.words[:1].upper() + each.words[1:], asides[kind]) for kind, _, each in kinds)
+    return Matrix("How many findings have which reading", columns, tuple(groups), (), "Model · method")
+
+
+def _count(rows: Sequence[Blame], kind: str, key: str) -> Cell:
+    n = sum(getattr(row, kind) == key for row in rows)
+    return Cell(f"{n:,}")
+
+
+def numbers(evidence: Evidence, rows: Sequence[Blame]) -> Matrix:
+    """Every number behind the strips, with its interval."""
+    notes, metric = Footnotes(), manifest(evidence).blame_metric
+    by_pipeline: dict[str, list[Row]] = {}
+    for row in rows:
+        floor = evidence.under(arm=FLOOR).find(MEAN, metric, row.finding, RANDOM)
+        cells = [cell_of(floor, _UNIT, notes)]
+        cells += [cell_of(each, _UNIT, notes) for each in scaled(evidence, row)]
+        cells.append(_human_cell(evidence, row, notes))
+        cells += [cell_of(each, _UNIT, notes) for each in reliance(evidence, row)]
+        by_pipeline.setdefault(row.pipeline.label, []).append(labelled(row.finding, cells))
+    columns = (
+        Column("Random map", "raw, = 0"),
+        *(Column(label.capitalize(), "0 to 1") for label in ARM_LABELS.values()),
+        Column("Mask" if against_truth(evidence) else evidence.readers.label, "raw, = 1"),
+        *(Column(label.capitalize(), "reliance") for label in ARM_LABELS.values()),
+    )
+    groups = tuple((label, tuple(lines)) for label, lines in by_pipeline.items())
+    return Matrix("Map scores on the common scale, and reliance", columns, groups, tuple(notes.reasons), "Finding")
+
+
+def floors(evidence: Evidence) -> Matrix:
+    """The scores of maps that are made without a model, by finding."""
+    notes, metric, under = Footnotes(), manifest(evidence).blame_metric, evidence.under(arm=FLOOR)
+    rows = [
+        labelled(
+            finding, [cell_of(under.find(MEAN, metric, finding, each.name), _UNIT, notes) for each in FLOOR_ENTRANTS]
+        )
+        for finding in evidence.findings
+    ]
+    columns = tuple(Column(each.label) for each in FLOOR_ENTRANTS)
+    return Matrix("Maps made without the model", columns, (("", tuple(rows)),), tuple(notes.reasons), "Finding")
+
+
+def nulls(evidence: Evidence) -> Matrix:
+    """What reliance is compared with: the same place without the finding, what the area adds, untrained networks."""
+    notes, groups = Footnotes(), []
+    for base in manifest(evidence).tuned:
+        of_base, untrained = (evidence.under(base.name, arm=arm) for arm in ("base", UNTRAINED))
+        wanted = ((of_base, RELIANCE), (of_base, PLACEBO), (of_base, ADDED), (untrained, RELIANCE))
+        rows = [
+            labelled(
+                finding, [cell_of(under.find(MEAN, metric, finding, ""), _UNIT, notes) for under, metric in wanted]
+            )
+            for finding in evidence.findings
+        ]
+        groups.append((base.label, tuple(rows)))
+    labels = ("Reliance", "At that place without the finding", "Area added without the finding", "Untrained networks")
+    columns = tuple(Column(label) for label in labels)
+    return Matrix(
+        "Reliance of the base models, and its controls", columns, tuple(groups), tuple(notes.reasons), "Finding"
+    )
+
+
+def _human_cell(evidence: Evidence, row: Blame, notes: Footnotes) -> Cell:
+    readers = evidence.under(arm=HUMAN_ARM).find(MEAN, manifest(evidence).blame_metric, row.finding, HUMAN)
+    if readers is None and against_truth(evidence):
+        return Cell("1.00", title="by definition: the mask compared with itself")
+    return cell_of(readers, _UNIT, notes)

@@ -9,6 +9,7 @@ failed cases and its main table.
 import argparse
 import math
 import os
+import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -20,9 +21,11 @@ import yaml
 from benchmarks.protocols import trees
 
 from heatcheck import read_run, run_study
+from heatcheck.core.errors import HeatcheckError
 from heatcheck.core.records import ALL_FINDINGS
 from heatcheck.core.vocabulary import facts_of
 from heatcheck.fitting.train import Trained, train
+from heatcheck.running.execute import cores
 from heatcheck.running.progress import Silent
 from heatcheck.running.study import RunOptions
 from heatcheck.runs.spec import read_spec, shipped_specs
@@ -94,9 +97,15 @@ PROTOCOLS = {
     "chexpert-resnet152": Protocol(SMALL_TRAINING, trees.chexlocalize, out="training/resnet152"),
     "chexpert-inception-v4": Protocol(SMALL_TRAINING, trees.chexlocalize, out="training/inception_v4"),
     "localization-chexlocalize": Protocol(
-        {},
+        {"findings": ["Cardiomegaly", "Pleural Effusion"],
+         "methods": ["grad_cam", "grad_cam_plus_plus",
+                     {"name": "integrated_gradients", "steps": 5, "smooth": 0.05, "colours": 100}, "eigen_cam",
+                     {"name": "deep_lift", "smooth": 0.025, "colours": 50},
+                     {"name": "lrp", "smooth": 0.04, "colours": 80},
+                     {"name": "occlusion", "window": 40, "stride": 40},
+                     "random", "center_prior", "edge", "location_prior"]},
         trees.chexlocalize,
-        limit=10,
+        limit=6,
         after=("chexpert-densenet121", "chexpert-resnet152", "chexpert-inception-v4"),
     ),
     "alignment-table1": Protocol(
@@ -106,9 +115,16 @@ PROTOCOLS = {
         limit=4,
     ),
     "alignment-chexlocalize": Protocol(
-        {"size": [64, 64], "base": {"fit": {**SHORT, "warm_up_steps": 2}, "training": {"patients": [0, 0.7]},
-         "validation": {"patients": [0.7, 1]}}, "fit": {"epochs": 1, "batch_size": 4}, "seeds": 1,
-         "findings": ["Cardiomegaly"]},
+        # a published Swin needs 224 px, at which ViT-B/16 alone would take an hour
+        {"models": [{"name": "densenet201", "fit": {"schedule": "constant", "warm_up_steps": None}}, "vit_base_16",
+                    "swin_compact"],
+         "size": [64, 64], "finetune": {"patients": [0, 0.4]}, "evaluation": {"patients": [0, 0.6]},
+         "base": {"fit": {**SHORT, "warm_up_steps": 2}, "training": {"patients": [0, 0.4]},
+         "validation": {"patients": [0.8, 1]}}, "fit": {"epochs": 1, "batch_size": 4}, "seeds": 1,
+         "findings": ["Cardiomegaly"],
+         "methods": ["gradient", {"name": "integrated_gradients", "steps": 4, "rule": "right", "baseline": "zero"},
+                     {"name": "smooth_grad", "samples": 4, "noise": 0.1, "noise_is": "relative"},
+                     {"name": "lrp", "convolutions": "zplus", "epsilon": 0.000001}]},
         trees.chexlocalize,
         limit=2,
     ),
@@ -161,14 +177,20 @@ def main() -> None:
     if arguments.names:
         needed = {name: None for each in arguments.names for name in (*PROTOCOLS[each].after, each)}
         wanted = [name for name in PROTOCOLS if name in needed]
-    rows = ["| spec | said | seconds | of a core |", "|---|---|---|---|"]
+        wanted = [name for name in wanted if name in arguments.names or not _trained(name, arguments.folder)]
+    rows, refused = ["| spec | said | seconds | of a core |", "|---|---|---|---|"], 0
     for name in wanted:
         begun, busy = time.perf_counter(), cpu_seconds()
-        said = carry_out(name, arguments.folder)
+        try:
+            said = carry_out(name, arguments.folder)
+        except HeatcheckError as error:
+            print(f"{name}: {error}", flush=True)
+            said, refused = "refused", refused + 1
         took, worked = time.perf_counter() - begun, cpu_seconds() - busy
         print(f"\n{name}: {took:,.0f} s, {worked:,.0f} s of a core", flush=True)
         rows.append(f"| {name} | {said} | {took:,.0f} | {worked:,.0f} |")
     print("\n" + "\n".join(rows))
+    sys.exit(1 if refused else 0)
 
 
 def cpu_seconds() -> float:
@@ -180,16 +202,16 @@ def cpu_seconds() -> float:
 def carry_out(name: str, folder: Path) -> str:
     """The time that one spec said it would take; runs it in the folder of its data, and prints its main table."""
     protocol = PROTOCOLS[name]
-    home = folder / (protocol.tree.__name__ if protocol.tree else "drawn")
+    home, out = places(name, folder)
     if protocol.tree and not home.exists():
         home.mkdir(parents=True)
         protocol.tree(home)
     home.mkdir(parents=True, exist_ok=True)
     shipped = yaml.safe_load(shipped_specs()[name].read_text())
-    spec, out = home / f"{name}.yaml", home / (protocol.out or f"{name}-run")
+    spec = home / f"{name}.yaml"
     spec.write_text(yaml.safe_dump(merged(shipped, protocol.changes), sort_keys=False))
     print(f"\n## {name}\n{describe(protocol)}", flush=True)
-    options = RunOptions(limit=protocol.limit, workers=os.cpu_count() or 1)
+    options = RunOptions(limit=protocol.limit, workers=cores())
     watcher = Spoken()
     if shipped["study"] == "training":
         print(tested(train(read_spec(str(spec)), out, watcher)))
@@ -198,6 +220,18 @@ def carry_out(name: str, folder: Path) -> str:
     print(f"{outcome.n_cases} cases, {outcome.n_failed} failed")
     print(main_table(shipped["study"], out))
     return watcher.cost
+
+
+def places(name: str, folder: Path) -> tuple[Path, Path]:
+    """The folder of the spec and its data, and that of its results."""
+    protocol = PROTOCOLS[name]
+    home = folder / (protocol.tree.__name__ if protocol.tree else "drawn")
+    return home, home / (protocol.out or f"{name}-run")
+
+
+def _trained(name: str, folder: Path) -> bool:
+    """Whether this is a training that has its results; it would only be tested again."""
+    return (places(name, folder)[1] / "training.json").exists()
 
 
 def merged(spec: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:

@@ -41,6 +41,24 @@ RARE_TRAINING = {"training": {"patients": 800}, "validation": {"patients": 100},
                  "fit": {"epochs": 3}}  # fmt: skip
 BRAIN_TRAINING = {"training": {"cases": 800}, "validation": {"cases": 100}, "test": {"cases": 200},
                   "fit": {"epochs": 6, "batch_size": 32}}  # fmt: skip
+OWN = {"kind": "slic", "count": 12, "compactness": 0.1, "sigma": 1.0, "nonzero": True, "per_channel": True}
+SHARED = {**OWN, "per_channel": False}
+FEW_SAMPLES = (  # the sixteen methods as published, with fewer samples, steps, segments and windows
+    "gradient", "guided_backprop", "deconvolution", "input_x_gradient",
+    {"name": "smooth_grad", "samples": 3, "noise": 1.0, "noise_is": "absolute"},
+    {"name": "integrated_gradients", "steps": 10, "rule": "gauss", "baseline": "zero"},
+    {"name": "gradient_shap", "samples": 3, "noise": 0.0, "baseline_noise": 0.0},
+    {"name": "deep_lift", "baseline": "zero"},
+    {"name": "grad_cam", "placement": "plain"},
+    {"name": "guided_grad_cam", "upsampling": "nearest", "placement": "plain"},
+    {"name": "occlusion", "window": 16, "stride": 8, "per_channel": True, "baseline": "zero"},
+    {"name": "feature_ablation", "baseline": "zero", "segments": OWN},
+    {"name": "shapley_value_sampling", "permutations": 2, "baseline": "zero", "segments": OWN},
+    {"name": "kernel_shap", "samples": 60, "baseline": "zero", "segments": SHARED},
+    {"name": "lime", "samples": 100, "surrogate": "ridge", "alpha": 0.0, "kernel_width": 1.0, "baseline": "zero",
+     "segments": OWN},
+    {"name": "feature_permutation", "donors_each": 1, "segments": SHARED},
+)  # fmt: skip
 # the estimates that a study's main table holds: statistic, metrics
 MAIN = {
     "localization": ("mean", ("iou", "hit")),
@@ -140,8 +158,9 @@ PROTOCOLS = {
     "modality-brats": Protocol({"size": [32, 32, 32], "folds": 2, "fit": {"epochs": 2}}, trees.brats, limit=2),
     "modality-phantom-3d": Protocol(),
     "modality-synthetic": Protocol(
-        {"size": [64, 64], "source": {"cases": 40, "size": 64}, "folds": 2, "fit": {"epochs": 1, "batch_size": 8}},
-        limit=2,
+        {"size": [64, 64], "source": {"cases": 240, "size": 64}, "folds": 2, "methods": list(FEW_SAMPLES),
+         "fit": {"epochs": 8, "batch_size": 8, "learning_rate": 0.001}},
+        limit=5,
     ),
     "triggers-artefacts": Protocol(),
     "phantom-chest": Protocol(

@@ -37,8 +37,9 @@ COMPACT = {"learning_rate": 0.001, "weight_decay": 0.01, "optimizer": "adamw", "
 CHECKPOINTS = {"every_steps": 4, "keep": 2, "by": ["Cardiomegaly", "Edema", "Pleural Effusion"]}
 SMALL_TRAINING = {"size": [96, 96], "uncertainty": ["zeros", "three_class"], "runs": 1, "ensemble": 2, "fit": SHORT,
                   "checkpoints": CHECKPOINTS}  # fmt: skip
-RARE_TRAINING = {"training": {"patients": 800}, "validation": {"patients": 100}, "test": {"patients": 100},
-                 "fit": {"epochs": 3}}  # fmt: skip
+ZEROS_TRAINING = {**SMALL_TRAINING, "uncertainty": "zeros"}  # for the larger networks
+RARE_TRAINING = {"training": {"patients": 600}, "validation": {"patients": 100}, "test": {"patients": 100},
+                 "runs": 2, "ensemble": 2, "fit": {"epochs": 3}}  # fmt: skip
 BRAIN_TRAINING = {"training": {"cases": 800}, "validation": {"cases": 100}, "test": {"cases": 200},
                   "fit": {"epochs": 6, "batch_size": 32}}  # fmt: skip
 OWN = {"kind": "slic", "count": 12, "compactness": 0.1, "sigma": 1.0, "nonzero": True, "per_channel": True}
@@ -112,8 +113,8 @@ PROTOCOLS = {
     "triggers-demo": Protocol(),
     "modality-demo": Protocol(),
     "chexpert-densenet121": Protocol(SMALL_TRAINING, trees.chexlocalize, out="training/densenet121"),
-    "chexpert-resnet152": Protocol(SMALL_TRAINING, trees.chexlocalize, out="training/resnet152"),
-    "chexpert-inception-v4": Protocol(SMALL_TRAINING, trees.chexlocalize, out="training/inception_v4"),
+    "chexpert-resnet152": Protocol(ZEROS_TRAINING, trees.chexlocalize, out="training/resnet152"),
+    "chexpert-inception-v4": Protocol(ZEROS_TRAINING, trees.chexlocalize, out="training/inception_v4"),
     "localization-chexlocalize": Protocol(
         {"findings": ["Cardiomegaly", "Pleural Effusion"],
          "methods": ["grad_cam", "grad_cam_plus_plus",
@@ -162,7 +163,7 @@ PROTOCOLS = {
          "fit": {"epochs": 8, "batch_size": 8, "learning_rate": 0.001}},
         limit=5,
     ),
-    "triggers-artefacts": Protocol(),
+    "triggers-artefacts": Protocol({"seeds": 1}),
     "phantom-chest": Protocol(
         {"training": {"patients": 1500}, "validation": {"patients": 100}, "test": {"patients": 100},
          "fit": {"epochs": 3}}

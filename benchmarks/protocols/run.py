@@ -116,7 +116,7 @@ PROTOCOLS = {
     "chexpert-resnet152": Protocol(ZEROS_TRAINING, trees.chexlocalize, out="training/resnet152"),
     "chexpert-inception-v4": Protocol(ZEROS_TRAINING, trees.chexlocalize, out="training/inception_v4"),
     "localization-chexlocalize": Protocol(
-        {"findings": ["Cardiomegaly", "Pleural Effusion"],
+        {"findings": ["Cardiomegaly"],
          "methods": ["grad_cam", "grad_cam_plus_plus",
                      {"name": "integrated_gradients", "steps": 5, "smooth": 0.05, "colours": 100}, "eigen_cam",
                      {"name": "deep_lift", "smooth": 0.025, "colours": 50},

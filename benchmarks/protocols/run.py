@@ -147,14 +147,14 @@ PROTOCOLS = {
         trees.chexlocalize,
         limit=2,
     ),
-    "triggers-covid-small": Protocol({}, COVID),
+    "triggers-covid-small": Protocol({}, COVID, limit=16),
     "triggers-covid": Protocol(
         # VGG-16 learns nothing in minutes without ImageNet's weights, and nothing would be graded
         {"model": "vgg_bn_compact", "size": [112, 112], "pixels": {"mean": 0.5, "std": 0.25}, "seeds": 1,
          "triggers": ["square-corner-40", "dynamic-60"], "fit": {**COMPACT, "epochs": 12, "batch_size": 32},
          "retrain": {**COMPACT, "epochs": 6, "batch_size": 16, "weight_decay": 1.0}},
         COVID,
-        limit=40,
+        limit=16,
     ),
     "modality-brats": Protocol({"size": [32, 32, 32], "folds": 2, "fit": {"epochs": 2}}, trees.brats, limit=2),
     "modality-phantom-3d": Protocol(),

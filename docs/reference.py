@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from heatcheck.cli.list_parts import Kind, rows_of
-from heatcheck.core.described import Described, described
 from heatcheck.core.glossary import GLOSSARY
+from heatcheck.core.settings.described import Described, described
 from heatcheck.fitting.spec import TrainingBody
 from heatcheck.maps.channels import CHANNEL_RULES
 from heatcheck.methods import METHODS

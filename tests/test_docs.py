@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from heatcheck.cli.main import app
-from heatcheck.core.described import described
+from heatcheck.core.settings.described import described
 from heatcheck.explaining.named_model import FACTS
 from heatcheck.methods import METHODS
 from heatcheck.models import Preprocessing

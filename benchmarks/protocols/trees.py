@@ -24,6 +24,8 @@ CHEXPERT = (
 )  # fmt: skip
 SPELLED = {"Lung Opacity": "Airspace Opacity"}  # in CheXpert's tables, and in CheXlocalize's outlines
 SPLITS = {"train": (0, 60), "val": (200, 30), "test": (300, 40)}  # first patient and number of patients
+FILMS = "HEATCHECK_COVID"  # the environment's name for the folder of real films
+COVID = "COVID-19_Radiography_Dataset"
 COVID_CLASSES = ("COVID", "Lung_Opacity", "Normal", "Viral Pneumonia")
 SEQUENCES = {"T1": "t1", "T1C": "t1ce", "T2": "t2", "FLAIR": "flair"}
 
@@ -85,11 +87,13 @@ def _polygons(mask: Mask) -> list[list[list[float]]]:
 
 
 def covid(root: Path) -> None:
-    """The COVID-19 Radiography Database: a folder named by HEATCHECK_COVID, or drawn films in its layout."""
-    folder = root / "COVID-19_Radiography_Dataset"
-    if given := os.environ.get("HEATCHECK_COVID"):
-        folder.symlink_to(Path(given).resolve(), target_is_directory=True)
-        return
+    """The COVID-19 Radiography Database that the environment names."""
+    (root / COVID).symlink_to(Path(os.environ[FILMS]).resolve(), target_is_directory=True)
+
+
+def covid_drawn(root: Path) -> None:
+    """Drawn films in the layout of the COVID-19 Radiography Database."""
+    folder = root / COVID
     source = PhantomClasses(PhantomClassesSettings(cases_per_class=20, size=SIDE))
     folders = dict(zip(source.findings, COVID_CLASSES, strict=True))
     for number, key in enumerate(source.index()):

@@ -49,10 +49,22 @@ def test_seconds_are_those_of_a_batch_after_a_first_call(clock):
 
     def run(images):
         sizes.append(len(images))
-        clock[0] += 0.1 if len(sizes) == 1 else 0.04 * len(images)
+        clock[0] += 0.1 if len(sizes) == 1 else 0.1 + 0.02 * len(images)
 
-    assert seconds_per_image(run, torch.zeros(8, 1)) == pytest.approx(0.04)
-    assert sizes == [1, 5, 5]  # as many as fit into half a second
+    assert seconds_per_image(run, torch.zeros(8, 1)) == pytest.approx((0.1 + 0.02 * 4) / 4)
+    assert sizes == [1, 1, 4, 4]  # as many as fit into half a second
+
+
+def test_a_slow_first_call_that_sets_things_up_is_not_what_an_image_takes(clock):
+    sizes = []
+
+    def run(images):
+        sizes.append(len(images))
+        clock[0] += 1.5 if len(sizes) == 1 else 0.6 + 0.1 * len(images)
+
+    # two at a time, and four: the share of the weights is halved
+    assert seconds_per_image(run, torch.zeros(8, 1), least=2) == pytest.approx((0.6 + 0.4) / 4)
+    assert sizes == [2, 2, 4]
 
 
 def test_a_network_that_takes_long_is_asked_once(clock):

@@ -54,6 +54,13 @@ def test_a_step_is_measured_within_a_moment():
     assert torch.equal(before, torch.get_rng_state())
 
 
+def test_the_update_of_the_weights_is_shared_by_the_images_of_a_step(monkeypatch):
+    """A network of 60 million weights is updated in the time that it takes to learn from two images."""
+    monkeypatch.setattr(cost, "seconds_per_image", lambda run, *_, **__: 8.0 if run.__name__ == "update" else 1.0)
+    contract = Preprocessing(outputs=("a", "b", "c"), size=(24, 32), channels=2)
+    assert step_seconds(small_cnn(2, 2, 3), contract, FitPart(batch_size=16), "ignore") == StepSeconds(1.5, 1.0)
+
+
 def test_images_to_measure_prepare_learn_from_and_test_are_counted(tmp_path, measured):
     plan = planned(training_spec(tmp_path, SMALL))
     works = training_cost(plan, tmp_path, Machine(workers=2), ["ignore-1"]).works

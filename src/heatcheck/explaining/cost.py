@@ -19,7 +19,9 @@ from heatcheck.methods.registry import Passes, passes_of
 from heatcheck.models import NetworkClassifier, explained
 
 EVERY_KIND = Passes(1, 1, 1)
-ENOUGH = 0.5  # seconds of one measurement; a pass that takes longer is made once
+ENOUGH = 0.5  # seconds of one measurement
+LONG = 2.0  # seconds of a call that is made once, though it sets things up as well
+SHORTEST = 1e-9  # seconds; no clock tells less apart
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +66,17 @@ def _ignored(_: Logits) -> None:
 
 
 def seconds_per_image(run: Callable[[Images], None], images: Images, least: int = 1) -> float:
-    """The seconds per image of a function of at least so many images: the less of two, after one that sets things up.
+    """The seconds per image of a function of at least so many images, after a call that sets things up.
 
-    A call that takes long is the only one.
+    A call that takes very long is the only one. Else more images are tried, of which each may take less.
     """
-    first = _seconds(run, images[:least]) / least
-    if least * first >= ENOUGH:
-        return first
-    size = max(least, min(len(images), int(ENOUGH / first)))
-    return min(_seconds(run, images[:size]) for _ in range(2)) / size
+    first = _seconds(run, images[:least])
+    if first >= LONG:
+        return first / least
+    each = _seconds(run, images[:least]) / least
+    size = min(len(images), max(2 * least, int(ENOUGH / max(each, SHORTEST))))
+    calls = 1 if size * each >= ENOUGH else 2
+    return min(each, *(_seconds(run, images[:size]) / size for _ in range(calls)))
 
 
 def _seconds(run: Callable[[Images], None], images: Images) -> float:

@@ -8,8 +8,8 @@ from pydantic import BeforeValidator
 
 from heatcheck.core.contracts import Method
 from heatcheck.core.errors import ModelError, SpecError, UnknownNameError
-from heatcheck.core.lists import listed
 from heatcheck.core.registry import suggest
+from heatcheck.core.settings.lists import listed
 from heatcheck.methods import METHODS, build_method
 from heatcheck.methods.registry import MethodFacts
 from heatcheck.methods.sets import FAST, RECOMMENDED, SETS, is_fast, members_of, one_of_each_family, stand_ins

@@ -88,7 +88,6 @@ def step_seconds(
     def learn(images: Images) -> None:
         optimizer.zero_grad(set_to_none=True)
         objective.learn(means, [images, labels(images)])
-        optimizer.step()
 
     def judge(images: Images) -> None:
         with torch.no_grad():
@@ -98,9 +97,22 @@ def step_seconds(
     with torch.random.fork_rng():
         # BatchNorm cannot learn from one image that has one pixel left
         learned = seconds_per_image(learn, images, least=min(2, len(images)))
+        updated = _seconds_of_update(optimizer, images) / part.batch_size
         network.eval()
         judged = seconds_per_image(judge, images)
-    return StepSeconds(learned, judged)
+    return StepSeconds(learned + updated, judged)
+
+
+def _seconds_of_update(optimizer: torch.optim.Optimizer, images: Images) -> float:
+    """The seconds in which all weights are updated once, after an update that sets the optimizer up.
+
+    However many images a step has: a large network learns from two of them in the time that its weights take.
+    """
+
+    def update(_: Images) -> None:
+        optimizer.step()
+
+    return seconds_per_image(update, images[:1])
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,9 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, field_validato
 from heatcheck.core.contracts import Source
 from heatcheck.core.errors import SpecError
 from heatcheck.core.findings import canonical
-from heatcheck.core.lists import AllOrSeveral, Several, listed
 from heatcheck.core.records import CaseKey
 from heatcheck.core.registry import suggest
+from heatcheck.core.settings.lists import AllOrSeveral, Several, listed
 from heatcheck.models import MODELS
 from heatcheck.models.starting import start_from
 from heatcheck.report.numbers import count

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError,
 
 from heatcheck.core.errors import ModelError
 from heatcheck.core.findings import canonical
-from heatcheck.core.lists import Several
+from heatcheck.core.settings.lists import Several
 
 
 class Preprocessing(BaseModel):

@@ -15,9 +15,9 @@ from pydantic import Field, model_validator
 
 from heatcheck.core.errors import CaseError, InputError, SpecError
 from heatcheck.core.findings import canonical
-from heatcheck.core.lists import Several
 from heatcheck.core.records import Case, CaseKey, Mask, Point, Reading, TruthKind
 from heatcheck.core.registry import suggest
+from heatcheck.core.settings.lists import Several
 from heatcheck.sources.files.annotations import (
     MASK_SUFFIXES,
     Annotations,

@@ -1,9 +1,14 @@
 """The shipped trigger specs say what the paper did, and can be carried out."""
 
-import pytest
+from itertools import combinations
 
+import pytest
+import torch
+from tests.conftest import small_cnn
+
+from heatcheck.explaining.methods import chosen_methods
 from heatcheck.methods import METHODS, build_method
-from heatcheck.models import MODELS
+from heatcheck.models import MODELS, NetworkClassifier, Preprocessing
 from heatcheck.running.open_source import open_source
 from heatcheck.runs.spec import read_spec, shipped_specs
 from heatcheck.studies.triggers.spec import TriggersBody, require_sound
@@ -64,3 +69,15 @@ def test_drawn_studies_keep_their_people_apart(name, tmp_path):
         assert body.target in source.findings
         people.append({key.patient for key in source.index()})
     assert len(set.union(*people)) == sum(map(len, people))
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_no_two_methods_of_a_shipped_spec_make_the_same_map(name):
+    """Feature ablation with its usual segments is occlusion with its usual window."""
+    classifier = NetworkClassifier("cnn", small_cnn(2, 1, 2).eval(), Preprocessing(outputs=("a", "b"), size=(48, 48)))
+    image = torch.rand(1, 1, 48, 48, generator=torch.Generator().manual_seed(0))
+    methods = chosen_methods(body_of(name).methods, name).methods
+    maps = {name: method(classifier, image, torch.tensor([[1]]), [0]).values for name, method in methods.items()}
+    for one, other in combinations(maps, 2):
+        same = maps[one].shape == maps[other].shape and torch.allclose(maps[one], maps[other])
+        assert not same, f"{one} and {other}"

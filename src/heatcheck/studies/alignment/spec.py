@@ -9,9 +9,9 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, f
 from heatcheck.core.contracts import Method, Source
 from heatcheck.core.errors import CaseError, InputError, SpecError
 from heatcheck.core.findings import canonical
-from heatcheck.core.lists import AllOrSeveral, Several
 from heatcheck.core.records import CaseKey
 from heatcheck.core.registry import suggest
+from heatcheck.core.settings.lists import AllOrSeveral, Several
 from heatcheck.explaining.methods import MethodParts
 from heatcheck.explaining.study_models import StudyModel
 from heatcheck.fitting.spec import FitPart, PixelsPart

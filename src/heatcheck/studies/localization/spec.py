@@ -9,8 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from heatcheck.core.contracts import Source
 from heatcheck.core.errors import SpecError
 from heatcheck.core.findings import canonical
-from heatcheck.core.lists import AllOrSeveral, Several, listed
 from heatcheck.core.registry import suggest
+from heatcheck.core.settings.lists import AllOrSeveral, Several, listed
 from heatcheck.explaining.methods import MethodParts
 from heatcheck.explaining.study_models import StudyModel
 from heatcheck.judging.sizes import Sizes

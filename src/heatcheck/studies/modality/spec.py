@@ -8,8 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveInt, field_validator,
 
 from heatcheck.core.contracts import Source
 from heatcheck.core.errors import InputError, SpecError
-from heatcheck.core.lists import Several
 from heatcheck.core.registry import suggest
+from heatcheck.core.settings.lists import Several
 from heatcheck.explaining.methods import MethodParts
 from heatcheck.explaining.study_models import StudyModel
 from heatcheck.fitting.spec import FitPart, PixelsPart, has_one_class

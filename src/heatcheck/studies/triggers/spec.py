@@ -11,9 +11,9 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveInt, field_validator,
 from heatcheck.core.contracts import Source
 from heatcheck.core.errors import CaseError, SpecError
 from heatcheck.core.findings import canonical
-from heatcheck.core.lists import Several
 from heatcheck.core.records import CaseKey, Map
 from heatcheck.core.registry import suggest
+from heatcheck.core.settings.lists import Several
 from heatcheck.explaining.methods import MethodParts
 from heatcheck.explaining.study_models import StudyModel
 from heatcheck.fitting.spec import FitPart, PixelsPart, has_one_class

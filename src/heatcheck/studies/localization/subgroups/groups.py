@@ -10,9 +10,9 @@ from pydantic import BaseModel, ConfigDict, field_validator
 
 from heatcheck.core.errors import SpecError
 from heatcheck.core.findings import canonical
-from heatcheck.core.lists import Several, listed
 from heatcheck.core.records import CaseKey
 from heatcheck.core.registry import suggest
+from heatcheck.core.settings.lists import Several, listed
 from heatcheck.studies.localization.vocabulary import NOT_STATED
 
 AGE = "age"

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
-from heatcheck.core.meanings import USUAL
+from heatcheck.core.settings.meanings import USUAL
 
 REQUIRED = "required"
 AUTOMATIC = "automatic"

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import BaseModel, Field, PositiveInt
 
-from heatcheck.core.described import described, type_in_words
+from heatcheck.core.settings.described import described, type_in_words
 
 Share = Annotated[float, Field(ge=0, le=1)]
 

@@ -47,7 +47,7 @@ def test_every_setting_and_key_of_the_reference_says_what_it_means():
         every |= set(waiting)
         waiting = [part for body in waiting for each in described(body) for part in each.parts if part not in every]
     silent = [f"{body.__name__}.{each.name}" for body in every for each in described(body) if not each.meaning]
-    assert not silent, "write a comment beside the field, or a line into core/meanings.py"
+    assert not silent, "write a comment beside the field, or a line into core/settings/meanings.py"
     text = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
     assert {
         name for body in every for each in described(body) if f"`{each.name}`" not in text for name in [each.name]

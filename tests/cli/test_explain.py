@@ -154,6 +154,7 @@ def test_existing_files_are_kept_unless_told_otherwise(heatcheck, film, tmp_path
         (["FILM", "--device", "abacus"], "device 'abacus'"),
         (["FILM", "--contract", "part.yaml"], "part.yaml does not say channels, mean, std, activation"),
         (["FILM", "--contract", "gone.yaml"], "no such file"),
+        (["FILM", "--contract", "bytes.yaml"], "set mean [0.5] and std [0.251]"),
         (
             ["FILM", "--model", "densenet_compact", "--weights", "bare.pt"],
             "write outputs, size, channels, mean, std and",
@@ -169,6 +170,8 @@ def test_bad_input_is_one_line_and_nothing_written(heatcheck, film, head, tmp_pa
     import torch
 
     (tmp_path / "part.yaml").write_text("outputs: [a]\nsize: [8, 8]\n")
+    shipped = load_classifier(ModelSettings(name="phantom_chest_densenet")).preprocessing.model_dump(mode="json")
+    (tmp_path / "bytes.yaml").write_text(yaml.safe_dump({**shipped, "mean": [127.5], "std": [64.0]}))
     (tmp_path / "broken.dcm").write_bytes(b"\0" * 128 + b"DICM" + b"nonsense" * 9)
     np.save(tmp_path / "two.npy", np.zeros((2, 64, 64), np.float32))
     np.save(tmp_path / "nan.npy", np.full((64, 64), np.nan, np.float32))

@@ -21,6 +21,7 @@ from heatcheck.explaining.result import Explanation, ShownImages
 from heatcheck.methods import METHODS
 from heatcheck.methods.checks import require_logits
 from heatcheck.models import MODELS, NetworkClassifier
+from heatcheck.models.pixel_scale import require_pixel_scale
 from heatcheck.running.progress import Silent, Watcher
 from heatcheck.sources.files.reading import Range, image_affine, read_image, without_ending
 
@@ -124,6 +125,7 @@ def _question(classifier: NetworkClassifier, path: Path, order: Order, remarks: 
     wanted = classifier.preprocessing
     image = read_image(path, str(path), "rgb" if wanted.channels == 3 else "grey", order.value_range)
     _require_suitable(image, str(path), classifier)
+    require_pixel_scale(wanted, float(image.min()), float(image.max()), classifier.name)
     batch = classifier.prepare([image])
     if float(batch.mean().abs()) > _FAR:
         remarks.append(

@@ -20,6 +20,7 @@ from heatcheck.explaining.dry_run import (
 )
 from heatcheck.explaining.ensemble import EnsembleExplainer
 from heatcheck.explaining.extra_inputs import ExtraInput
+from heatcheck.explaining.first_look import Sample, require_fitting_images
 from heatcheck.explaining.priors import LocationPriors
 from heatcheck.models import MODELS, Ensemble, ModelSettings, NetworkClassifier, open_model
 from heatcheck.report.numbers import count
@@ -138,19 +139,21 @@ class StudyModels:
         """The models' names in the table of scores, in order."""
         return tuple(self._models)
 
-    def checked(self, *key_lists: Sequence[CaseKey]) -> tuple[ModelRecord, ...]:
-        """The record of each model, after every method was tried on it."""
+    def checked(self, *samples: Sample) -> tuple[ModelRecord, ...]:
+        """The record of each model, after it was shown some images and every method was tried on it."""
         # backwards, so that the first model, which is needed first, stays in memory
-        records = [self._checked(name, key_lists) for name in reversed(self.names)]
+        records = [self._checked(name, samples) for name in reversed(self.names)]
         return tuple(reversed(records))
 
-    def _checked(self, name: str, key_lists: Sequence[Sequence[CaseKey]]) -> ModelRecord:
+    def _checked(self, name: str, samples: Sequence[Sample]) -> ModelRecord:
         explainer = self._explainer(name)
         _require_outputs(explainer.classifier, self._wanted.findings)
-        for keys in key_lists:
-            require_other_patients(explainer, keys)
+        record = facts_of(self._models[name], explainer)
+        for sample in samples:
+            require_fitting_images(sample, record.contract, name)
+            require_other_patients(explainer, sample.keys)
         try_out(explainer)
-        return facts_of(self._models[name], explainer)
+        return record
 
     def each(self) -> Iterator[tuple[str, CaseExplainer]]:
         """Every model by its name, one at a time in memory; the first, which is needed first, comes last."""

@@ -10,7 +10,7 @@ import torch
 import yaml
 from PIL import Image
 from sklearn.metrics import roc_auc_score
-from tests.studies.alignment.squares_material import FINDINGS, write_alignment, write_films
+from tests.studies.alignment.squares_material import CONTRACT, FINDINGS, SMALL, write_alignment, write_films
 
 from heatcheck import read_run, run_study
 from heatcheck.core.errors import DivergedError, InputError
@@ -460,6 +460,10 @@ def test_pseudonyms_hide_every_name(tmp_path):
         ({"fit": {"batch_size": 64}}, "lower `fit.batch_size`"),
         ({"fit": {"rotate": 5}}, "without their masks"),
         ({"models": ["densenet_compact"]}, "comes without weights"),
+        (
+            {"models": [{**SMALL["models"][0], "contract": {**CONTRACT, "mean": [127.5]}}]},
+            r"model bright: .* mean \[127.5\]",
+        ),
         ({"size": [24, 24]}, "leave them out"),
         ({"initialisations": [{"name": "random"}]}, "need each other"),
         ({"precision": "16-mixed"}, "precision"),

@@ -277,6 +277,16 @@ def test_your_own_images_and_model_are_studied(own_study, tmp_path):
     assert "readers" in outcome.report.read_text()
 
 
+def test_mean_and_std_that_no_pixel_reaches_are_refused_before_anything_is_written(own_study, tmp_path):
+    values = yaml.safe_load(own_study.read_text())
+    values["model"]["contract"] |= {"mean": [127.5], "std": [64]}
+    own_study.write_text(yaml.safe_dump(values))
+    remedy = r"trained on pixels from 0 to 255, set mean \[0.5\] and std \[0.251\]$"
+    with pytest.raises(ModelError, match=remedy):
+        run_study(own_study, tmp_path / "run", RunOptions(trust_code=True))
+    assert not (tmp_path / "run").exists()
+
+
 @pytest.mark.parametrize(
     ("spoil", "reason"),
     [

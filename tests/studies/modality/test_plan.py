@@ -6,9 +6,10 @@ import shutil
 
 import numpy as np
 import pytest
-from tests.studies.modality.brightness_material import CASES, write_modality, write_pictures
+from tests.studies.modality.brightness_material import CASES, CONTRACT, write_modality, write_pictures
 
 from heatcheck import read_run, run_study
+from heatcheck.core.errors import ModelError
 from heatcheck.core.vocabulary import condition
 from heatcheck.metrics.modality.shares import NO_CLEAR_PAIR, UNINFORMATIVE
 from heatcheck.running.study import RunOptions
@@ -152,6 +153,13 @@ def test_modality_whose_name_reads_like_an_order_comes_first_alone(tmp_path):
     assert "This network relies most on DWI b = 1000, which contributes 50 percentage points" in told
     assert "“DWI b = 1000” > " in told
     assert '“T1 > "T2"”' in told
+
+
+def test_mean_and_std_that_no_pixel_reaches_are_refused_before_anything_is_written(tmp_path):
+    model = {"name": "python:readers:t1c", "label": "t1c", "contract": {**CONTRACT, "mean": [127.5], "std": [64.0]}}
+    with pytest.raises(ModelError, match=r"model t1c: .* from 0 to 3 here, and has mean \[127.5\] and std \[64\]"):
+        run_study(write_modality(tmp_path, model=model), tmp_path / "run", TRUSTED)
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_network_that_reads_another_modality_has_another_order(tmp_path):

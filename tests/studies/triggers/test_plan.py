@@ -281,6 +281,9 @@ BAD = {
     "a baseline that scales images by themselves": (
         {"model": {"name": "phantom_classes_vgg", "contract": OWN_SCALE}, "size": None}, "scaling: fixed"
     ),
+    "pixels of 8 bits where they reach from 0 to 1": (
+        {"pixels": {"mean": 127.5, "std": 64}}, "set mean [0.5] and std [0.251]"
+    ),
     "images scaled by themselves": ({"pixels": {"scaling": "nonzero"}}, "scaling: fixed"),
     "an unknown key": ({"triger": 1}, "unknown key"),
 }  # fmt: skip

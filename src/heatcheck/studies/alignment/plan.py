@@ -14,6 +14,7 @@ from heatcheck.core.errors import CaseError, SpecError
 from heatcheck.core.records import CaseKey, Estimate
 from heatcheck.explaining.batch import Explainer
 from heatcheck.explaining.dry_run import try_out
+from heatcheck.explaining.first_look import Sample, require_fitting_images
 from heatcheck.explaining.methods import built_methods
 from heatcheck.explaining.priors import gather_priors
 from heatcheck.fitting.networks import FOLDER as NETWORKS
@@ -231,6 +232,8 @@ def plan_alignment(spec: Spec, options: RunOptions, out: Path) -> AlignmentPlan:
         sources = {name: pseudonymous(source, source.index(), out) for name, source in sources.items()}
     plan = AlignmentPlan(body, spec, sources, trained, judged, findings, bases, human, options)
     for base in bases:
+        for source in sources.values():
+            require_fitting_images(Sample(source, source.index(), findings), base.contract, base.key)
         _try_methods(base, plan)
     return plan
 

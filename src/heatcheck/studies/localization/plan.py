@@ -10,6 +10,7 @@ from typing import Any
 from heatcheck.core.contracts import Method
 from heatcheck.core.errors import SpecError
 from heatcheck.core.records import Estimate
+from heatcheck.explaining.first_look import Sample
 from heatcheck.explaining.kept_maps import FOLDER as MAPS_TO_SHOW
 from heatcheck.explaining.kept_maps import KeptMaps
 from heatcheck.explaining.methods import built_methods
@@ -325,7 +326,7 @@ def plan_localization(spec: Spec, options: RunOptions, out: Path) -> Localizatio
         findings, methods, body.channels, spec.envelope.seed, spec.folder, options.device, options.trust_code
     )
     study_models = StudyModels(body.every_model, request)
-    models = study_models.checked(*indices.values())
+    models = study_models.checked(*(Sample(source, indices[name], findings) for name, source in sources.items()))
     splits = []
     for name, source in sources.items():
         chosen, keys = source, indices[name]

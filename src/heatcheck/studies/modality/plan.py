@@ -12,6 +12,7 @@ from heatcheck.core.contracts import Method, Source
 from heatcheck.core.errors import SpecError
 from heatcheck.core.records import CaseKey, Estimate
 from heatcheck.explaining.dry_run import extra_inputs_for, methods_with_batch, require_other_patients, try_out
+from heatcheck.explaining.first_look import Sample, require_fitting_images
 from heatcheck.explaining.methods import built_methods
 from heatcheck.explaining.study_models import StudyModel
 from heatcheck.fitting.folds import Fold, read_folds, stratified_folds
@@ -353,4 +354,6 @@ def _try_out(plan: ModalityPlan) -> None:
     explainer = ModalExplainer(classifier, plan.methods, plan.envelope.seed, plan.body.map_order)
     for fold in plan.folds:
         require_other_patients(explainer, plan.tested(fold).keys)
+    sample = Sample(plan.source, plan.tested(plan.folds[0]).keys, plan.classes)
+    require_fitting_images(sample, plan.contract, plan.model)
     try_out(explainer)

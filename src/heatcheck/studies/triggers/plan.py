@@ -17,6 +17,7 @@ from heatcheck.core.records import CaseKey, CaseRecord, Estimate
 from heatcheck.core.registry import suggest
 from heatcheck.explaining.batch import Explainer
 from heatcheck.explaining.dry_run import extra_inputs_for, methods_with_batch, require_other_patients, try_out
+from heatcheck.explaining.first_look import Sample, require_fitting_images
 from heatcheck.explaining.methods import built_methods
 from heatcheck.fitting.networks import new_network
 from heatcheck.fitting.spec import require_apart
@@ -339,5 +340,6 @@ def _try_out(plan: TriggersPlan) -> None:
     explainer = plan.explainer(classifier)
     source = plan.sources.get("test") or plan.artefacts
     if source is not None:
+        require_fitting_images(Sample(source, source.index(), source.findings), plan.contract, plan.model)
         require_other_patients(explainer, source.index())
     try_out(explainer)

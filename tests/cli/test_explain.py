@@ -152,7 +152,10 @@ def test_existing_files_are_kept_unless_told_otherwise(heatcheck, film, tmp_path
         (["FILM", "--model", "densenet"], "did you mean"),
         (["FILM", "--range", "2", "1"], "the lower first"),
         (["FILM", "--device", "abacus"], "device 'abacus'"),
-        (["FILM", "--contract", "part.yaml"], "part.yaml does not say channels, mean, std, activation"),
+        (
+            ["FILM", "--contract", "part.yaml"],
+            "part.yaml: the preprocessing contract does not say channels, mean, std, activation; add",
+        ),
         (["FILM", "--contract", "gone.yaml"], "no such file"),
         (["FILM", "--contract", "bytes.yaml"], "set mean [0.5] and std [0.251]"),
         (

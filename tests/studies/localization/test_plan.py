@@ -22,6 +22,7 @@ from heatcheck.explaining.batch import Explainer
 from heatcheck.running.study import RunOptions
 from heatcheck.runs.store import RunFolder
 
+SCALE = {"channels": 1, "mean": [0.0], "std": [1.0], "activation": "sigmoid"}
 FEWER = {"findings": ["Airspace Opacity", "Pleural Effusion"], "bootstrap_draws": 100, "gallery": 2}
 
 
@@ -201,7 +202,7 @@ def test_a_model_without_an_output_for_a_finding_is_refused(write_spec, tmp_path
 
 
 def test_a_model_of_your_own_needs_trust(write_spec, tmp_path):
-    contract = {"outputs": ["Edema"], "size": [32, 32]}
+    contract = {**SCALE, "outputs": ["Edema"], "size": [32, 32]}
     spec = write_spec(model={"name": "python:mine:make", "contract": contract})
     with pytest.raises(ModelError, match="--trust-code"):
         run_study(spec, tmp_path / "run")
@@ -253,7 +254,7 @@ def own_study(tmp_path, write_spec):
     """A study of one's own images and model, which points at the right place by construction."""
     make_images(tmp_path)
     (tmp_path / "brightness_model.py").write_text(MODEL)
-    contract = {"outputs": ["hernia"], "size": [24, 32], "mean": [0.0], "std": [1.0], "fit": "pad"}
+    contract = {**SCALE, "outputs": ["hernia"], "size": [24, 32], "fit": "pad"}
     return write_spec(
         source={"name": "folder", "images": "images", "labels": "labels.csv", "masks": "masks"},
         model={"name": "python:brightness_model:make", "contract": contract},
@@ -283,6 +284,15 @@ def test_mean_and_std_that_no_pixel_reaches_are_refused_before_anything_is_writt
     own_study.write_text(yaml.safe_dump(values))
     remedy = r"trained on pixels from 0 to 255, set mean \[0.5\] and std \[0.251\]$"
     with pytest.raises(ModelError, match=remedy):
+        run_study(own_study, tmp_path / "run", RunOptions(trust_code=True))
+    assert not (tmp_path / "run").exists()
+
+
+def test_what_a_contract_does_not_say_is_asked_for(own_study, tmp_path):
+    values = yaml.safe_load(own_study.read_text())
+    del values["model"]["contract"]["mean"], values["model"]["contract"]["activation"]
+    own_study.write_text(yaml.safe_dump(values))
+    with pytest.raises(SpecError, match=r"'model.contract': the contract does not say mean, activation; add what the"):
         run_study(own_study, tmp_path / "run", RunOptions(trust_code=True))
     assert not (tmp_path / "run").exists()
 

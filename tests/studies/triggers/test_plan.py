@@ -247,8 +247,9 @@ def test_two_runs_are_compared_on_the_images_and_seeds_that_both_graded(finished
     assert not any(row.metric == "ssim" for row in comparison.rows)
 
 
-PADDED = {"outputs": list(CLASSES), "size": [96, 96], "activation": "softmax", "fit": "pad"}
-OWN_SCALE = {"outputs": list(CLASSES), "size": [96, 96], "activation": "softmax", "scaling": "nonzero"}
+GREY = {"outputs": list(CLASSES), "size": [96, 96], "channels": 1, "activation": "softmax"}
+PADDED = {**GREY, "mean": [0.5], "std": [0.25], "fit": "pad"}
+OWN_SCALE = {**GREY, "scaling": "nonzero"}
 BAD = {
     "a trigger larger than the image": ({"triggers": ["square-corner-300"]}, "square-corner-300"),
     "a target that is no class": ({"target": "Normall"}, "did you mean 'Normal'"),

@@ -20,7 +20,7 @@ from heatcheck.explaining.dry_run import (
 )
 from heatcheck.explaining.ensemble import EnsembleExplainer
 from heatcheck.explaining.extra_inputs import ExtraInput
-from heatcheck.explaining.first_look import Sample, require_fitting_images
+from heatcheck.explaining.first_look import Sample, first_look
 from heatcheck.explaining.priors import LocationPriors
 from heatcheck.models import MODELS, Ensemble, ModelSettings, NetworkClassifier, open_model
 from heatcheck.report.numbers import count
@@ -149,11 +149,14 @@ class StudyModels:
         explainer = self._explainer(name)
         _require_outputs(explainer.classifier, self._wanted.findings)
         record = facts_of(self._models[name], explainer)
+        classifier = explainer.classifier
+        known = classifier if isinstance(classifier, NetworkClassifier) else None
+        cautions: dict[str, None] = {}
         for sample in samples:
-            require_fitting_images(sample, record.contract, name)
+            cautions |= dict.fromkeys(first_look(sample, record.contract, name, known))
             require_other_patients(explainer, sample.keys)
         try_out(explainer)
-        return record
+        return replace(record, cautions=tuple(cautions))
 
     def each(self) -> Iterator[tuple[str, CaseExplainer]]:
         """Every model by its name, one at a time in memory; the first, which is needed first, comes last."""

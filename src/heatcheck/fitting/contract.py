@@ -7,7 +7,7 @@ from typing import Any
 from heatcheck.core.atomic_files import replaced
 from heatcheck.core.contracts import Source
 from heatcheck.core.errors import InputError, SpecError
-from heatcheck.explaining.first_look import Sample, require_fitting_images
+from heatcheck.explaining.first_look import Sample, first_look
 from heatcheck.fitting.examples import intensity, sampled
 from heatcheck.fitting.spec import PixelsPart, TrainingPlan
 from heatcheck.models import NetworkClassifier, Preprocessing
@@ -33,7 +33,7 @@ def require_fitting_pixels(plan: TrainingPlan) -> None:
     if body.pixels.mean is not None:
         channels = channels_for(body.pixels, plan.training)
         contract = Preprocessing(outputs=plan.outputs, size=body.size, channels=channels, **body.pixels.scale())
-        require_fitting_images(Sample(plan.training, plan.training.index(), plan.outputs), contract, body.model)
+        first_look(Sample(plan.training, plan.training.index(), plan.outputs), contract, body.model)
 
 
 def _pixels(plan: TrainingPlan, watcher: Watcher, workers: int) -> tuple[int, dict[str, Any]]:

@@ -4,6 +4,11 @@ from heatcheck.report.evidence import Evidence
 from heatcheck.report.numbers import count, few
 
 
+def of_every_study(evidence: Evidence) -> tuple[str, ...]:
+    """The caveats of any run, which come before those of its study."""
+    return evidence.manifest.cautions
+
+
 def failed(evidence: Evidence) -> str:
     """How many cases failed."""
     lost = int((evidence.run.cases["status"] == "failed").sum())

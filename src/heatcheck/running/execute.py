@@ -46,6 +46,8 @@ def execute(plan: Plan, circumstances: Mapping[str, Any], out: Path, watcher: Wa
             watcher.say("This run is already finished; its report is built again.")
         else:
             use_threads(manifest.threads or cores())
+            for caution in manifest.cautions:
+                watcher.say(caution)
             say_cost(lambda: plan.cost(folder), watcher)
             for stage in plan.stages(folder, watcher):
                 _run_stage(stage, folder.within(stage.name), watcher)

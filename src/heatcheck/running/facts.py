@@ -27,6 +27,7 @@ class ModelRecord:
     kind: ModelKind = "single"
     members: int = 1
     details: Mapping[str, Any] = field(default_factory=dict)  # facts that only this study records
+    cautions: tuple[str, ...] = ()  # of a first look at what it makes of the images
 
 
 def study_facts(

@@ -20,6 +20,7 @@ from heatcheck.running.compare import compare_runs
 from heatcheck.running.study import RunOptions
 from heatcheck.runs.spec import read_spec
 from heatcheck.studies.alignment import networks as alignment_networks
+from heatcheck.studies.alignment import plan as alignment_plan
 from heatcheck.studies.alignment.bases import fresh, started_anew
 from heatcheck.studies.alignment.plan import AlignmentPlan, plan_alignment
 
@@ -481,6 +482,13 @@ def test_what_cannot_work_is_refused_before_anything_is_written(tmp_path, change
     with pytest.raises(InputError, match=said):
         run_study(path, tmp_path / "run", TRUSTED)
     assert not (tmp_path / "run").exists()
+
+
+def test_what_a_first_look_shows_is_a_caution_of_the_run(tmp_path, monkeypatch):
+    looks = []
+    monkeypatch.setattr(alignment_plan, "first_look", lambda *look: looks.append(look) or ("Odd.",))
+    assert plan_of(tmp_path).facts["cautions"] == ["Odd."]
+    assert [(name, classifier.name) for _, _, name, classifier in looks] == [("bright", "bright")] * 2
 
 
 def test_a_finding_without_masks_is_refused(tmp_path):

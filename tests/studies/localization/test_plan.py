@@ -19,11 +19,22 @@ from heatcheck import read_run, run_study
 from heatcheck.core.errors import InputError, ModelError, RunFolderError, SpecError
 from heatcheck.explaining import dry_run as readiness
 from heatcheck.explaining.batch import Explainer
+from heatcheck.running.progress import Silent
 from heatcheck.running.study import RunOptions
 from heatcheck.runs.store import RunFolder
 
 SCALE = {"channels": 1, "mean": [0.0], "std": [1.0], "activation": "sigmoid"}
 FEWER = {"findings": ["Airspace Opacity", "Pleural Effusion"], "bootstrap_draws": 100, "gallery": 2}
+
+
+class Listening(Silent):
+    """Keeps what is said."""
+
+    def __init__(self):
+        self.said = []
+
+    def say(self, sentence):
+        self.said.append(sentence)
 
 
 def scores_of(path):
@@ -286,6 +297,16 @@ def test_mean_and_std_that_no_pixel_reaches_are_refused_before_anything_is_writt
     with pytest.raises(ModelError, match=remedy):
         run_study(own_study, tmp_path / "run", RunOptions(trust_code=True))
     assert not (tmp_path / "run").exists()
+
+
+def test_answers_that_look_like_probabilities_are_said_in_the_terminal_and_in_the_report(own_study, tmp_path):
+    (tmp_path / "squashed_model.py").write_text(MODEL.replace("nn.ReLU()", "nn.Sigmoid()").replace("* 100 - 1", ""))
+    own_study.write_text(own_study.read_text().replace("brightness_model", "squashed_model"))
+    listener = Listening()
+    outcome = run_study(own_study, tmp_path / "run", RunOptions(trust_code=True), listener)
+    sentence = "The answers of model python:squashed_model:make look like probabilities, not logits: on 8 images"
+    assert len([said for said in listener.said if said.startswith(sentence)]) == 1
+    assert f"<li>{sentence}" in outcome.report.read_text()
 
 
 def test_what_a_contract_does_not_say_is_asked_for(own_study, tmp_path):

@@ -13,6 +13,8 @@ from heatcheck.core.errors import ModelError
 from heatcheck.core.vocabulary import condition
 from heatcheck.metrics.modality.shares import NO_CLEAR_PAIR, UNINFORMATIVE
 from heatcheck.running.study import RunOptions
+from heatcheck.runs.spec import read_spec
+from heatcheck.studies.modality import plan as modality_plan
 from heatcheck.studies.modality import stage as modality_stage
 
 TRUSTED = RunOptions(trust_code=True, workers=1)
@@ -160,6 +162,14 @@ def test_mean_and_std_that_no_pixel_reaches_are_refused_before_anything_is_writt
     with pytest.raises(ModelError, match=r"model t1c: .* from 0 to 3 here, and has mean \[127.5\] and std \[64\]"):
         run_study(write_modality(tmp_path, model=model), tmp_path / "run", TRUSTED)
     assert not (tmp_path / "run").exists()
+
+
+def test_what_a_first_look_shows_is_a_caution_of_the_run(tmp_path, monkeypatch):
+    looks = []
+    monkeypatch.setattr(modality_plan, "first_look", lambda *look: looks.append(look) or ("Odd.",))
+    plan = modality_plan.plan_modality(read_spec(str(write_modality(tmp_path))), TRUSTED, tmp_path / "run")
+    assert plan.facts["cautions"] == ["Odd."]
+    assert [(name, classifier.name) for _, _, name, classifier in looks] == [("t1c", "t1c")]
 
 
 def test_a_network_that_reads_another_modality_has_another_order(tmp_path):

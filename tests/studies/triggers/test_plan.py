@@ -15,7 +15,9 @@ from heatcheck.core.vocabulary import condition
 from heatcheck.running.compare import compare_runs
 from heatcheck.running.progress import Silent
 from heatcheck.running.study import RunOptions
+from heatcheck.runs.spec import read_spec
 from heatcheck.sources.phantoms.chest.classes import CLASSES
+from heatcheck.studies.triggers import plan as triggers_plan
 
 
 def write(folder, **changes):
@@ -302,6 +304,12 @@ def test_artefacts_without_masks_and_targets_that_the_model_does_not_know_are_re
     Image.fromarray(np.full((48, 48), 255, np.uint8)).save(tmp_path / "masks" / "streak" / "film.png")
     with pytest.raises(InputError, match="did you mean 'Edema'"):
         run_study(path, tmp_path / "run", RunOptions(workers=1))
+
+
+def test_what_a_first_look_shows_is_a_caution_of_the_run(tmp_path, monkeypatch):
+    monkeypatch.setattr(triggers_plan, "first_look", lambda *_: ("Odd.",))
+    plan = triggers_plan.plan_triggers(read_spec(str(write(tmp_path))), RunOptions(workers=1), tmp_path / "run")
+    assert plan.facts["cautions"] == ["Odd."]
 
 
 @pytest.mark.parametrize("what", BAD)

@@ -46,6 +46,7 @@ def alignment_manifest(plan: "AlignmentPlan") -> AlignmentManifest:
     fit = body.fit
     return AlignmentManifest(
         **study_facts(plan.findings, methods, METRICS_SHOWN, str(body.evaluation["name"]), _notes(plan)),
+        cautions=plan.cautions,
         sizes=body.sizes.model_dump(mode="json"),
         **models_facts([_model_record(base) for base in plan.bases], plan.bases[0].key),
         trained=tuple(plan.trained),

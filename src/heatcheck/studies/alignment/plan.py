@@ -14,7 +14,7 @@ from heatcheck.core.errors import CaseError, SpecError
 from heatcheck.core.records import CaseKey, Estimate
 from heatcheck.explaining.batch import Explainer
 from heatcheck.explaining.dry_run import try_out
-from heatcheck.explaining.first_look import Sample, require_fitting_images
+from heatcheck.explaining.first_look import Sample, first_look
 from heatcheck.explaining.methods import built_methods
 from heatcheck.explaining.priors import gather_priors
 from heatcheck.fitting.networks import FOLDER as NETWORKS
@@ -46,6 +46,8 @@ from heatcheck.studies.alignment.stage import CellsStage, ScaleAnchors
 from heatcheck.studies.alignment.vocabulary import Human
 from heatcheck.training import Machine
 
+IMAGES_EXPLAINED = ("finetune", "evaluation")  # sources
+
 
 @dataclass(frozen=True)
 class AlignmentPlan:
@@ -60,6 +62,7 @@ class AlignmentPlan:
     bases: tuple[PlannedBase, ...]
     human: Human
     options: RunOptions
+    cautions: tuple[str, ...] = ()  # of a first look at images and models
 
     @property
     def envelope(self) -> Envelope:
@@ -231,11 +234,8 @@ def plan_alignment(spec: Spec, options: RunOptions, out: Path) -> AlignmentPlan:
     if options.pseudonymise:
         sources = {name: pseudonymous(source, source.index(), out) for name, source in sources.items()}
     plan = AlignmentPlan(body, spec, sources, trained, judged, findings, bases, human, options)
-    for base in bases:
-        for source in sources.values():
-            require_fitting_images(Sample(source, source.index(), findings), base.contract, base.key)
-        _try_methods(base, plan)
-    return plan
+    cautions = [caution for base in bases for caution in _tried_out(base, plan)]
+    return replace(plan, cautions=tuple(dict.fromkeys(cautions)))
 
 
 def _require_batch(body: AlignmentBody, images: int, where: str) -> None:
@@ -260,8 +260,11 @@ def human_end(source: Source, findings: Sequence[str]) -> Human:
     return "truth"
 
 
-def _try_methods(base: PlannedBase, plan: AlignmentPlan) -> None:
-    """Try each method on the base: one map, and one gradient through those that networks are trained through."""
+def _tried_out(base: PlannedBase, plan: AlignmentPlan) -> list[str]:
+    """What a first look at the base shows, after each method was tried on it.
+
+    Of each method one map is made, and a gradient where networks are trained through it.
+    """
     if base.trained:
         module = fresh(base, plan.envelope.seed).eval()
         classifier = NetworkClassifier(base.key, module, base.contract)
@@ -271,6 +274,9 @@ def _try_methods(base: PlannedBase, plan: AlignmentPlan) -> None:
     try_out(Explainer(classifier, plan.findings, methods, "positive", plan.envelope.seed))
     for name, method in plan.trained.items():
         _require_gradient(name, method, classifier)
+    known = None if base.trained else classifier
+    samples = [Sample(plan.sources[name], plan.sources[name].index(), plan.findings) for name in IMAGES_EXPLAINED]
+    return [caution for sample in samples for caution in first_look(sample, base.contract, base.key, known)]
 
 
 def _require_gradient(name: str, method: Method, classifier: NetworkClassifier) -> None:

@@ -110,6 +110,7 @@ class LocalizationPlan:
         metrics = (*self.body.metrics, *ADDED)
         return LocalizationManifest(
             **study_facts(self.findings, self.methods, metrics, self.body.source["name"], self._notes()),
+            cautions=tuple(caution for model in self.models for caution in model.cautions),
             sizes=self.body.sizes.model_dump(mode="json"),
             **models_facts(self.models, self.models[0].name),
             **self._validation_facts(),

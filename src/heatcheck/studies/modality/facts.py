@@ -50,6 +50,7 @@ def modality_run_facts(plan: "ModalityPlan") -> dict[str, Any]:
         "models": (model,),
         "modalities": plan.modalities,
         "classes": plan.classes,
+        "cautions": plan.cautions,
         "sizes": body.sizes.model_dump(mode="json"),
         "trained": trained,
         "folds": len(plan.folds),

@@ -12,7 +12,7 @@ from heatcheck.core.contracts import Method, Source
 from heatcheck.core.errors import SpecError
 from heatcheck.core.records import CaseKey, Estimate
 from heatcheck.explaining.dry_run import extra_inputs_for, methods_with_batch, require_other_patients, try_out
-from heatcheck.explaining.first_look import Sample, require_fitting_images
+from heatcheck.explaining.first_look import Sample, first_look
 from heatcheck.explaining.methods import built_methods
 from heatcheck.explaining.study_models import StudyModel
 from heatcheck.fitting.folds import Fold, read_folds, stratified_folds
@@ -71,6 +71,7 @@ class ModalityPlan:
     given: NetworkClassifier | None
     options: RunOptions
     given_plain: NetworkClassifier | None = None  # a network like it from which no modality was hidden
+    cautions: tuple[str, ...] = ()  # of a first look at images and model
 
     @property
     def envelope(self) -> Envelope:
@@ -323,8 +324,7 @@ def plan_modality(spec: Spec, options: RunOptions, out: Path) -> ModalityPlan:
         data = under_pseudonyms(data, out, options.limit)
     plan = ModalityPlan(body, spec, data, modalities, classes, methods, contract, given, options, plain)
     _ = plan.ratings  # a damaged file is refused before work starts
-    _try_out(plan)
-    return plan
+    return replace(plan, cautions=_tried_out(plan))
 
 
 def _folds(
@@ -344,8 +344,8 @@ def _folds(
     return folds
 
 
-def _try_out(plan: ModalityPlan) -> None:
-    """Make one map with each method, of the given network or of an untrained one."""
+def _tried_out(plan: ModalityPlan) -> tuple[str, ...]:
+    """What a first look shows, after one map was made with each method, of the given network or an untrained one."""
     classifier = plan.given
     if classifier is None:
         # refuses a start of another architecture
@@ -355,5 +355,6 @@ def _try_out(plan: ModalityPlan) -> None:
     for fold in plan.folds:
         require_other_patients(explainer, plan.tested(fold).keys)
     sample = Sample(plan.source, plan.tested(plan.folds[0]).keys, plan.classes)
-    require_fitting_images(sample, plan.contract, plan.model)
+    cautions = first_look(sample, plan.contract, plan.model, plan.given)
     try_out(explainer)
+    return cautions

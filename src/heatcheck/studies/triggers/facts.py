@@ -53,6 +53,7 @@ def triggers_manifest(plan: "TriggersPlan") -> TriggersManifest:
     return TriggersManifest(
         preset=body.detection.preset,
         **study_facts(findings, plan.methods, shown, _source_name(plan), _notes(plan)),
+        cautions=plan.cautions,
         sizes=plan.body.sizes.model_dump(mode="json"),
         **_model_facts(plan),
         triggers=tuple(_trigger(trigger, plan.contract.size) for trigger in plan.triggers),

@@ -17,7 +17,7 @@ from heatcheck.core.records import CaseKey, CaseRecord, Estimate
 from heatcheck.core.registry import suggest
 from heatcheck.explaining.batch import Explainer
 from heatcheck.explaining.dry_run import extra_inputs_for, methods_with_batch, require_other_patients, try_out
-from heatcheck.explaining.first_look import Sample, require_fitting_images
+from heatcheck.explaining.first_look import Sample, first_look
 from heatcheck.explaining.methods import built_methods
 from heatcheck.fitting.networks import new_network
 from heatcheck.fitting.spec import require_apart
@@ -81,6 +81,7 @@ class TriggersPlan:
     target: str  # empty where nothing is planted
     given: NetworkClassifier | None
     options: RunOptions
+    cautions: tuple[str, ...] = ()  # of a first look at images and model
 
     @property
     def envelope(self) -> Envelope:
@@ -310,8 +311,7 @@ def plan_triggers(spec: Spec, options: RunOptions, out: Path) -> TriggersPlan:
         sources = {name: pseudonymous(source, source.index(), out) for name, source in sources.items()}
         artefacts = pseudonymous(artefacts, artefacts.index(), out) if artefacts else None
     plan = TriggersPlan(body, spec, sources, artefacts, triggers, methods, contract, target, given, options)
-    _try_out(plan)
-    return plan
+    return replace(plan, cautions=_tried_out(plan))
 
 
 def _require_batches(images: int, size: int, where: str) -> None:
@@ -331,15 +331,18 @@ def _require_distinct_names(triggers: Sequence[Trigger], where: str) -> None:
         raise SpecError(f"{where}: a trigger cannot be called {BASELINE!r}, the model before the attack; rename it")
 
 
-def _try_out(plan: TriggersPlan) -> None:
-    """Make one map with each method, of the given baseline or of an untrained one."""
+def _tried_out(plan: TriggersPlan) -> tuple[str, ...]:
+    """What a first look shows, after one map was made with each method, of the given baseline or an untrained one."""
     classifier = plan.given
     if classifier is None:
         module = plan.untrained()  # refuses a start of another architecture
         classifier = NetworkClassifier(plan.model, module.to(usable_device(plan.options.device)).eval(), plan.contract)
     explainer = plan.explainer(classifier)
     source = plan.sources.get("test") or plan.artefacts
+    cautions: tuple[str, ...] = ()
     if source is not None:
-        require_fitting_images(Sample(source, source.index(), source.findings), plan.contract, plan.model)
+        sample = Sample(source, source.index(), source.findings)
+        cautions = first_look(sample, plan.contract, plan.model, plan.given)
         require_other_patients(explainer, source.index())
     try_out(explainer)
+    return cautions

@@ -9,6 +9,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from heatcheck.report.caveats import worse_than_guessing
+from heatcheck.report.evidence import evidence_of
 from heatcheck.running.cost import say_cost
 from heatcheck.running.determinism import use_threads
 from heatcheck.running.progress import Watcher
@@ -16,7 +18,7 @@ from heatcheck.running.reporting import build_report
 from heatcheck.running.study import Plan, Stage
 from heatcheck.runs.engine import run_shards
 from heatcheck.runs.manifest import Manifest, parse_manifest
-from heatcheck.runs.store import RunFolder
+from heatcheck.runs.store import RunFolder, read_run
 
 _PACKAGES = ("heatcheck", "torch", "monai", "numpy", "scipy", "opencv-python-headless", "pandas", "pyarrow")
 
@@ -53,7 +55,11 @@ def execute(plan: Plan, circumstances: Mapping[str, Any], out: Path, watcher: Wa
                 _run_stage(stage, folder.within(stage.name), watcher)
             _conclude(plan, folder, watcher)
             manifest = _manifest(folder)
-    return Outcome(build_report(out), manifest.n_cases or 0, manifest.n_failed or 0)
+    report = build_report(out)
+    worse = worse_than_guessing(evidence_of(read_run(out)))
+    if worse:
+        watcher.say(worse)
+    return Outcome(report, manifest.n_cases or 0, manifest.n_failed or 0)
 
 
 def _manifest(folder: RunFolder) -> Manifest:

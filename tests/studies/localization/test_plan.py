@@ -1,6 +1,7 @@
 """The localization study from spec to report, tiny, and what happens when it is interrupted."""
 
 import base64
+import html
 import json
 import os
 import re
@@ -307,6 +308,22 @@ def test_answers_that_look_like_probabilities_are_said_in_the_terminal_and_in_th
     sentence = "The answers of model python:squashed_model:make look like probabilities, not logits: on 8 images"
     assert len([said for said in listener.said if said.startswith(sentence)]) == 1
     assert f"<li>{sentence}" in outcome.report.read_text()
+
+
+def test_a_model_that_is_always_wrong_is_said_in_the_terminal_and_in_the_report(write_spec, tmp_path):
+    make_images(tmp_path, 32)
+    (tmp_path / "contrary_model.py").write_text(MODEL.replace("* 100 - 1", "* -100 + 1"))
+    listener = Listening()
+    spec = write_spec(
+        source={"name": "folder", "images": "images", "labels": "labels.csv", "masks": "masks"},
+        model={"name": "python:contrary_model:make", "contract": {**SCALE, "outputs": ["hernia"], "size": [24, 32]}},
+        methods=["random"],
+        bootstrap_draws=100,
+        gallery=0,
+    )
+    outcome = run_study(spec, tmp_path / "run", RunOptions(trust_code=True), listener)
+    assert "The model answers clearly worse than by guessing (hernia: AUROC 0.00" in listener.said[-1]
+    assert listener.said[-1] in html.unescape(outcome.report.read_text())
 
 
 def test_what_a_contract_does_not_say_is_asked_for(own_study, tmp_path):

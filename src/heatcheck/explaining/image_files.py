@@ -23,7 +23,8 @@ from heatcheck.methods.checks import require_logits
 from heatcheck.models import MODELS, NetworkClassifier
 from heatcheck.models.pixel_scale import require_pixel_scale
 from heatcheck.running.progress import Silent, Watcher
-from heatcheck.sources.files.reading import Range, image_affine, read_image, without_ending
+from heatcheck.sources.files.folder_cautions import NO_WINDOW
+from heatcheck.sources.files.reading import Range, image_affine, lacks_window, read_image, without_ending
 
 DEFAULT_METHODS = ("grad_cam", "integrated_gradients", "occlusion")  # one of each family that suits most networks
 PRESENT = 0.5  # the probability from which a finding is shown if none are named
@@ -134,6 +135,8 @@ def _question(classifier: NetworkClassifier, path: Path, order: Order, remarks: 
         )
     logits = require_logits(classifier, batch)
     names = _findings(classifier, logits, path.name, order, remarks)
+    if order.value_range is None and lacks_window(path, str(path)):
+        remarks.append(f"{path.name} states no window: its {NO_WINDOW}; set --range if so")
     affine = image_affine(path, str(path))
     shown = ShownImages(image[None].astype(np.float32), classifier.placement(image), (path.name,), affine)
     targets = as_targets(names, classifier, logits)

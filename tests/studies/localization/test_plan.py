@@ -310,6 +310,16 @@ def test_answers_that_look_like_probabilities_are_said_in_the_terminal_and_in_th
     assert f"<li>{sentence}" in outcome.report.read_text()
 
 
+def test_images_without_a_row_are_said_in_the_terminal_and_in_the_report(own_study, tmp_path):
+    labels = (tmp_path / "labels.csv").read_text().splitlines()
+    (tmp_path / "labels.csv").write_text("\n".join(labels[:-2]) + "\n")
+    listener = Listening()
+    outcome = run_study(own_study, tmp_path / "run", RunOptions(trust_code=True), listener)
+    sentence = "2 of 8 images in images have no row in labels.csv and take no part"
+    assert len([said for said in listener.said if said.startswith(sentence)]) == 1
+    assert f"<li>{sentence}" in outcome.report.read_text()
+
+
 def test_a_model_that_is_always_wrong_is_said_in_the_terminal_and_in_the_report(write_spec, tmp_path):
     make_images(tmp_path, 32)
     (tmp_path / "contrary_model.py").write_text(MODEL.replace("* 100 - 1", "* -100 + 1"))

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from heatcheck.core.vocabulary import AUROC
 from heatcheck.fitting.examples import labels_of
 from heatcheck.running.facts import RESIZED, ModelRecord, architecture_label, describe_model, models_facts, study_facts
+from heatcheck.running.open_source import cautions_of
 from heatcheck.sources import SOURCES
 from heatcheck.studies.alignment.bases import PlannedBase
 from heatcheck.studies.alignment.images import Images
@@ -46,7 +47,7 @@ def alignment_manifest(plan: "AlignmentPlan") -> AlignmentManifest:
     fit = body.fit
     return AlignmentManifest(
         **study_facts(plan.findings, methods, METRICS_SHOWN, str(body.evaluation["name"]), _notes(plan)),
-        cautions=plan.cautions,
+        cautions=(*plan.cautions, *cautions_of(plan.sources.values())),
         sizes=body.sizes.model_dump(mode="json"),
         **models_facts([_model_record(base) for base in plan.bases], plan.bases[0].key),
         trained=tuple(plan.trained),

@@ -23,7 +23,7 @@ from heatcheck.running.cases import digest_of, limited, shared_patients
 from heatcheck.running.cost import Cost
 from heatcheck.running.facts import ModelRecord, models_facts, source_facts, study_facts
 from heatcheck.running.identity import DataIdentity, study_identity
-from heatcheck.running.open_source import open_source
+from heatcheck.running.open_source import cautions_of, open_source
 from heatcheck.running.progress import Watcher
 from heatcheck.running.pseudonyms import pseudonymous
 from heatcheck.running.study import RunOptions, Stage
@@ -110,7 +110,7 @@ class LocalizationPlan:
         metrics = (*self.body.metrics, *ADDED)
         return LocalizationManifest(
             **study_facts(self.findings, self.methods, metrics, self.body.source["name"], self._notes()),
-            cautions=tuple(caution for model in self.models for caution in model.cautions),
+            cautions=self._cautions(),
             sizes=self.body.sizes.model_dump(mode="json"),
             **models_facts(self.models, self.models[0].name),
             **self._validation_facts(),
@@ -124,6 +124,12 @@ class LocalizationPlan:
             return {}
         facts = source_facts(self.body.validation["name"])
         return {"validation": {**facts, "n_cases": len(self.validation.keys), **counts}}
+
+    def _cautions(self) -> tuple[str, ...]:
+        """What a first look at images and models showed."""
+        splits = [split for split in (self.scored, self.validation) if split is not None]
+        of_models = [caution for model in self.models for caution in model.cautions]
+        return (*of_models, *cautions_of(split.source for split in splits))
 
     def _notes(self) -> tuple[str, ...]:
         """What is special about this run, and the rules behind its tables."""

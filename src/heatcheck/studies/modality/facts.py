@@ -8,6 +8,7 @@ from heatcheck.explaining.study_models import StudyModel
 from heatcheck.methods import METHODS
 from heatcheck.models import MODELS
 from heatcheck.running.facts import RESIZED, architecture_label, describe_model, method_facts, study_facts
+from heatcheck.running.open_source import cautions_of
 from heatcheck.runs.store import RunFolder
 from heatcheck.sources import SOURCES
 from heatcheck.studies.modality.vocabulary import (
@@ -50,7 +51,7 @@ def modality_run_facts(plan: "ModalityPlan") -> dict[str, Any]:
         "models": (model,),
         "modalities": plan.modalities,
         "classes": plan.classes,
-        "cautions": plan.cautions,
+        "cautions": (*plan.cautions, *cautions_of([plan.source, *plan.known.values()])),
         "sizes": body.sizes.model_dump(mode="json"),
         "trained": trained,
         "folds": len(plan.folds),

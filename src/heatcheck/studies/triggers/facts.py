@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from heatcheck.models import MODELS
 from heatcheck.regions.detect import PRESETS
 from heatcheck.running.facts import ModelRecord, describe_model, models_facts, study_facts
+from heatcheck.running.open_source import cautions_of
 from heatcheck.sources import SOURCES
 from heatcheck.studies.triggers.vocabulary import (
     BaselineOrigin,
@@ -53,7 +54,7 @@ def triggers_manifest(plan: "TriggersPlan") -> TriggersManifest:
     return TriggersManifest(
         preset=body.detection.preset,
         **study_facts(findings, plan.methods, shown, _source_name(plan), _notes(plan)),
-        cautions=plan.cautions,
+        cautions=(*plan.cautions, *cautions_of([*plan.sources.values(), *filter(None, [plan.artefacts])])),
         sizes=plan.body.sizes.model_dump(mode="json"),
         **_model_facts(plan),
         triggers=tuple(_trigger(trigger, plan.contract.size) for trigger in plan.triggers),

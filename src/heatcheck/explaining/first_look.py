@@ -38,9 +38,9 @@ class Sample:
         wanted = {*first, *rest[: max(0, most - len(first))]}
         return [key for key in near if key.case in wanted]
 
-    def cases(self, contract: Preprocessing) -> Iterator[Case]:
-        """The readable ones of these cases; the run records why others are not."""
-        for key in self.keys_of(MOST[len(contract.size)]):
+    def cases(self, contract: Preprocessing, most: int | None = None) -> Iterator[Case]:
+        """The readable ones of these cases, of as many as are looked at; the run records why others are not."""
+        for key in self.keys_of(most or MOST[len(contract.size)]):
             case = loaded_or_failed(self.source, key)
             if isinstance(case, Case):
                 yield case

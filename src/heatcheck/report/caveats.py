@@ -28,7 +28,8 @@ def worse_than_guessing(evidence: Evidence) -> str:
     return (
         f"The model answers clearly worse than by guessing ({'; '.join(shown)}): its outputs may be in another "
         "order than in the contract, the labels turned round, or the images shown by another window or normalisation "
-        "than in training. Look into that first: until then nothing here can be relied on."
+        "than in training. Compare the contract with preview.png in the run's folder first: until then nothing here "
+        "can be relied on."
     )
 
 

@@ -15,7 +15,7 @@ from heatcheck.running.cost import say_cost
 from heatcheck.running.determinism import use_threads
 from heatcheck.running.progress import Watcher
 from heatcheck.running.reporting import build_report
-from heatcheck.running.study import Plan, Stage
+from heatcheck.running.study import Plan, Previewed, Stage
 from heatcheck.runs.engine import run_shards
 from heatcheck.runs.manifest import Manifest, parse_manifest
 from heatcheck.runs.store import RunFolder, read_run
@@ -48,6 +48,7 @@ def execute(plan: Plan, circumstances: Mapping[str, Any], out: Path, watcher: Wa
             watcher.say("This run is already finished; its report is built again.")
         else:
             use_threads(manifest.threads or cores())
+            _preview(plan, folder, watcher)
             for caution in manifest.cautions:
                 watcher.say(caution)
             say_cost(lambda: plan.cost(folder), watcher)
@@ -79,6 +80,14 @@ def _versions() -> dict[str, str]:
         except PackageNotFoundError:
             versions[package] = "unknown"
     return {**versions, "python": platform.python_version()}
+
+
+def _preview(plan: Plan, folder: RunFolder, watcher: Watcher) -> None:
+    """Write what the network is given, and say where to look; a continued run has it."""
+    if isinstance(plan, Previewed) and not folder.preview_path.exists():
+        plan.preview(folder)
+        if folder.preview_path.exists():
+            watcher.say(f"What the network is given: {folder.preview_path}")
 
 
 def _run_stage(stage: Stage, folder: RunFolder, watcher: Watcher) -> None:

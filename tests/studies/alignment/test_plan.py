@@ -146,6 +146,7 @@ def test_the_usual_place_is_that_of_the_fine_tuning_patients(finished):
 
 def test_estimates_and_report_speak_of_every_pair(finished):
     run = read_run(finished / "run")
+    assert (run.path / "preview.png").exists()
     blame = run.estimates[run.estimates["statistic"] == "blame"]
     assert len(blame) == 3 * (len(FINDINGS) + 1)  # two methods and the judged one; every finding, and all
     assert blame["reason"].str.len().gt(20).all()

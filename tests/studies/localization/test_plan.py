@@ -19,6 +19,7 @@ from safetensors.numpy import load_file
 from heatcheck import read_run, run_study
 from heatcheck.core.errors import InputError, ModelError, RunFolderError, SpecError
 from heatcheck.explaining import dry_run as readiness
+from heatcheck.explaining import preview
 from heatcheck.explaining.batch import Explainer
 from heatcheck.running.progress import Silent
 from heatcheck.running.study import RunOptions
@@ -64,6 +65,7 @@ def test_a_run_leaves_every_table_and_a_report(undisturbed):
     assert len(run.predictions) == 2 * len(run.cases)
     assert 0 < len(run.gallery["items"]) <= 2
     assert (path / "maps" / "gallery.safetensors").exists()
+    assert (path / "preview.png").exists()
 
 
 def test_scores_are_sorted_and_unique_and_undefined_ones_have_a_reason(undisturbed):
@@ -318,6 +320,28 @@ def test_images_without_a_row_are_said_in_the_terminal_and_in_the_report(own_stu
     sentence = "2 of 8 images in images have no row in labels.csv and take no part"
     assert len([said for said in listener.said if said.startswith(sentence)]) == 1
     assert f"<li>{sentence}" in outcome.report.read_text()
+
+
+def test_what_the_network_is_given_is_there_before_the_work_and_said_once(own_study, tmp_path, monkeypatch):
+    listener = Listening()
+    with monkeypatch.context() as patch:
+        patch.setattr(RunFolder, "write_shard", lambda *_: pytest.fail("stopped"))
+        with pytest.raises(BaseException, match="stopped"):
+            run_study(own_study, tmp_path / "run", RunOptions(trust_code=True), listener)
+    before = (tmp_path / "run" / "preview.png").read_bytes()
+    run_study(own_study, tmp_path / "run", RunOptions(trust_code=True), listener)
+    assert (tmp_path / "run" / "preview.png").read_bytes() == before
+    assert listener.said.count(f"What the network is given: {tmp_path / 'run' / 'preview.png'}") == 1
+
+
+def test_preview_of_a_pseudonymised_run_names_nobody(own_study, tmp_path, monkeypatch):
+    drawn = []
+    draw = preview.contact_sheet
+    monkeypatch.setattr(preview, "contact_sheet", lambda blocks: drawn.extend(blocks) or draw(blocks))
+    run_study(own_study, tmp_path / "run", RunOptions(trust_code=True, pseudonymise=True))
+    names = {tile.name for block in drawn for tile in block.tiles}
+    assert names == set(read_run(tmp_path / "run").cases["case"])
+    assert not any("img" in name for name in names)
 
 
 def test_a_model_that_is_always_wrong_is_said_in_the_terminal_and_in_the_report(write_spec, tmp_path):

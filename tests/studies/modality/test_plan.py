@@ -108,6 +108,7 @@ def test_every_case_and_class_is_in_the_predictions(finished):
 
 def test_the_report_and_the_gallery_are_there(finished):
     run = finished / "run"
+    assert (run / "preview.png").exists()
     assert "T1C" in (run / "report.html").read_text()
     items = json.loads((run / "gallery" / "index.json").read_text())["items"]
     assert len(items) == 2

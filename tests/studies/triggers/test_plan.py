@@ -200,6 +200,7 @@ def test_where_the_attack_failed_methods_are_not_graded_and_the_report_says_so(s
 
 def test_the_gallery_shows_poisoned_image_map_box_and_clean_baseline_maps(finished):
     gallery = read_run(finished).gallery
+    assert (finished / "preview.png").exists()
     assert gallery["items"]
     for item in gallery["items"]:
         clean, poisoned = (np.asarray(Image.open(finished / "gallery" / item[name])) for name in ("clean", "poisoned"))

@@ -44,10 +44,10 @@ NOTES = (
 def alignment_manifest(plan: "AlignmentPlan") -> AlignmentManifest:
     """What run.json says before the run starts."""
     body, methods = plan.body, {**plan.trained, **plan.judged}
+    cautions = (*plan.cautions, *cautions_of(plan.sources.values()))
     fit = body.fit
     return AlignmentManifest(
-        **study_facts(plan.findings, methods, METRICS_SHOWN, str(body.evaluation["name"]), _notes(plan)),
-        cautions=(*plan.cautions, *cautions_of(plan.sources.values())),
+        **study_facts(plan.findings, methods, METRICS_SHOWN, str(body.evaluation["name"]), _notes(plan), cautions),
         sizes=body.sizes.model_dump(mode="json"),
         **models_facts([_model_record(base) for base in plan.bases], plan.bases[0].key),
         trained=tuple(plan.trained),

@@ -16,6 +16,7 @@ from heatcheck.explaining.batch import Explainer
 from heatcheck.explaining.dry_run import try_out
 from heatcheck.explaining.first_look import Sample, first_look
 from heatcheck.explaining.methods import built_methods
+from heatcheck.explaining.preview import given_images, write_preview
 from heatcheck.explaining.priors import gather_priors
 from heatcheck.fitting.networks import FOLDER as NETWORKS
 from heatcheck.fitting.spec import require_apart
@@ -112,6 +113,12 @@ class AlignmentPlan:
         methods = {**self.trained, **self.judged}
         size, seed = self.envelope.batch_size, self.envelope.seed
         return Measuring(METRICS, methods, size, seed, settings, self.options.limit, self.body.map_order)
+
+    def preview(self, folder: RunFolder) -> None:
+        """Write what the networks are given of the evaluation images."""
+        source = self.sources["evaluation"]
+        sample = Sample(source, source.index(), self.findings)
+        write_preview(folder, given_images(sample, {base.key: base.contract for base in self.bases}))
 
     def cost(self, folder: RunFolder) -> Cost:
         """The bases to train, and the networks to fine-tune and measure."""
@@ -235,7 +242,7 @@ def plan_alignment(spec: Spec, options: RunOptions, out: Path) -> AlignmentPlan:
         sources = {name: pseudonymous(source, source.index(), out) for name, source in sources.items()}
     plan = AlignmentPlan(body, spec, sources, trained, judged, findings, bases, human, options)
     cautions = [caution for base in bases for caution in _tried_out(base, plan)]
-    return replace(plan, cautions=tuple(dict.fromkeys(cautions)))
+    return replace(plan, cautions=tuple(cautions))
 
 
 def _require_batch(body: AlignmentBody, images: int, where: str) -> None:

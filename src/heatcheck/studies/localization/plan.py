@@ -14,6 +14,7 @@ from heatcheck.explaining.first_look import Sample
 from heatcheck.explaining.kept_maps import FOLDER as MAPS_TO_SHOW
 from heatcheck.explaining.kept_maps import KeptMaps
 from heatcheck.explaining.methods import built_methods
+from heatcheck.explaining.preview import given_images, write_preview
 from heatcheck.explaining.study_models import Asked, CaseExplainer, Split, StudyModels
 from heatcheck.methods import METHODS
 from heatcheck.methods.cam import OnFeatureMap
@@ -109,8 +110,9 @@ class LocalizationPlan:
         """Names and explanations for the report."""
         metrics = (*self.body.metrics, *ADDED)
         return LocalizationManifest(
-            **study_facts(self.findings, self.methods, metrics, self.body.source["name"], self._notes()),
-            cautions=self._cautions(),
+            **study_facts(
+                self.findings, self.methods, metrics, self.body.source["name"], self._notes(), self._cautions()
+            ),
             sizes=self.body.sizes.model_dump(mode="json"),
             **models_facts(self.models, self.models[0].name),
             **self._validation_facts(),
@@ -146,6 +148,11 @@ class LocalizationPlan:
         plainly = bool(coarse) and all(method.placement == "plain" for method in coarse)
         both: dict[str, PresetName] = {"smoothing": "recommended"}  # the paper's own is scored beside it
         return {**both, **self.body.switches, **({"placement": "chexlocalize"} if plainly else {})}
+
+    def preview(self, folder: RunFolder) -> None:
+        """Write what the networks are given of the cases to be scored."""
+        sample = Sample(self.scored.source, self.scored.keys, self.findings)
+        write_preview(folder, given_images(sample, {model.label: model.contract for model in self.models}))
 
     def cost(self, folder: RunFolder) -> Cost:
         """The images of both splits that are left to explain and to score."""

@@ -42,7 +42,8 @@ def modality_run_facts(plan: "ModalityPlan") -> dict[str, Any]:
     """The manifest of the run, as far as it is known before work starts."""
     body, trained = plan.body, plan.given is None
     metrics = (*METRICS_SHOWN, *(REMOVAL_METRICS if body.removal else ()), RATING)
-    shared = study_facts(plan.classes, plan.methods, metrics, str(body.source["name"]), _notes(plan))
+    cautions = (*plan.cautions, *cautions_of([plan.source, *plan.known.values()]))
+    shared = study_facts(plan.classes, plan.methods, metrics, str(body.source["name"]), _notes(plan), cautions)
     model = _model(plan)
     facts = {
         **shared,
@@ -51,7 +52,6 @@ def modality_run_facts(plan: "ModalityPlan") -> dict[str, Any]:
         "models": (model,),
         "modalities": plan.modalities,
         "classes": plan.classes,
-        "cautions": (*plan.cautions, *cautions_of([plan.source, *plan.known.values()])),
         "sizes": body.sizes.model_dump(mode="json"),
         "trained": trained,
         "folds": len(plan.folds),

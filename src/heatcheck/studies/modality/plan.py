@@ -14,6 +14,7 @@ from heatcheck.core.records import CaseKey, Estimate
 from heatcheck.explaining.dry_run import extra_inputs_for, methods_with_batch, require_other_patients, try_out
 from heatcheck.explaining.first_look import Sample, first_look
 from heatcheck.explaining.methods import built_methods
+from heatcheck.explaining.preview import Given, write_preview
 from heatcheck.explaining.study_models import StudyModel
 from heatcheck.fitting.folds import Fold, read_folds, stratified_folds
 from heatcheck.fitting.networks import new_network
@@ -198,6 +199,11 @@ class ModalityPlan:
             for fold in self.folds
             for modality, source in self.known.items()
         ]
+
+    def preview(self, folder: RunFolder) -> None:
+        """Write what the network of the first fold is given of its test cases."""
+        sample = Sample(self.source, self.tested(self.folds[0]).keys, self.classes)
+        write_preview(folder, [Given(sample, self.contract)])
 
     def cost(self, folder: RunFolder) -> Cost:
         """The networks to train, and the cases to show with each subset and to explain."""

@@ -51,10 +51,10 @@ def triggers_manifest(plan: "TriggersPlan") -> TriggersManifest:
     body = plan.body
     shown = [name for name in METRICS_SHOWN if body.paper_mutual_information or name != "mutual_information_paper"]
     findings = [trigger.name for trigger in plan.triggers]
+    cautions = (*plan.cautions, *cautions_of([*plan.sources.values(), *filter(None, [plan.artefacts])]))
     return TriggersManifest(
         preset=body.detection.preset,
-        **study_facts(findings, plan.methods, shown, _source_name(plan), _notes(plan)),
-        cautions=(*plan.cautions, *cautions_of([*plan.sources.values(), *filter(None, [plan.artefacts])])),
+        **study_facts(findings, plan.methods, shown, _source_name(plan), _notes(plan), cautions),
         sizes=plan.body.sizes.model_dump(mode="json"),
         **_model_facts(plan),
         triggers=tuple(_trigger(trigger, plan.contract.size) for trigger in plan.triggers),

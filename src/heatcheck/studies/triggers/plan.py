@@ -19,6 +19,7 @@ from heatcheck.explaining.batch import Explainer
 from heatcheck.explaining.dry_run import extra_inputs_for, methods_with_batch, require_other_patients, try_out
 from heatcheck.explaining.first_look import Sample, first_look
 from heatcheck.explaining.methods import built_methods
+from heatcheck.explaining.preview import Given, write_preview
 from heatcheck.fitting.networks import new_network
 from heatcheck.fitting.spec import require_apart
 from heatcheck.fitting.stage import FitStage
@@ -130,6 +131,16 @@ class TriggersPlan:
     def facts(self) -> Mapping[str, Any]:
         """Names and explanations for the report."""
         return triggers_manifest(self).facts()
+
+    def preview(self, folder: RunFolder) -> None:
+        """Write what the network is given of the test images, before any trigger, and of those with artefacts."""
+        sources = {"Test images, before any trigger": self.sources.get("test"), "Images with artefacts": self.artefacts}
+        given = [
+            Given(Sample(source, source.index(), source.findings), self.contract, label)
+            for label, source in sources.items()
+            if source is not None
+        ]
+        write_preview(folder, given)
 
     def cost(self, folder: RunFolder) -> Cost:
         """The images to prepare, the networks to train, and the images to explain."""

@@ -24,8 +24,10 @@ from heatcheck.methods import METHODS, MethodFacts
 from heatcheck.methods.checks import require_logits
 from heatcheck.methods.sets import SETS
 from heatcheck.models import MODELS, NetworkClassifier
+from heatcheck.models.pixel_scale import require_pixel_scale
 from heatcheck.running.progress import Silent, Watcher
-from heatcheck.sources.files.reading import Range, image_affine, read_image, without_ending
+from heatcheck.sources.files.folder_cautions import NO_WINDOW
+from heatcheck.sources.files.reading import Range, image_affine, lacks_window, read_image, without_ending
 
 DEFAULT_METHODS = ("grad_cam", "integrated_gradients", "occlusion")  # one of each family that suits most networks
 PRESENT = 0.5  # the probability from which a finding is shown if none are named
@@ -144,6 +146,7 @@ def _question(classifier: NetworkClassifier, path: Path, order: Order, remarks: 
     wanted = classifier.preprocessing
     image = read_image(path, str(path), "rgb" if wanted.channels == 3 else "grey", order.value_range)
     _require_suitable(image, str(path), classifier)
+    require_pixel_scale(wanted, float(image.min()), float(image.max()), classifier.name)
     batch = classifier.prepare([image])
     if float(batch.mean().abs()) > _FAR:
         remarks.append(
@@ -152,6 +155,8 @@ def _question(classifier: NetworkClassifier, path: Path, order: Order, remarks: 
         )
     logits = require_logits(classifier, batch)
     names = _findings(classifier, logits, path.name, order, remarks)
+    if order.value_range is None and lacks_window(path, str(path)):
+        remarks.append(f"{path.name} states no window: its {NO_WINDOW}; set --range if so")
     affine = image_affine(path, str(path))
     shown = ShownImages(image[None].astype(np.float32), classifier.placement(image), (path.name,), affine)
     targets = as_targets(names, classifier, logits)

@@ -10,6 +10,7 @@ import jinja2
 from markupsafe import Markup
 
 from heatcheck.core.atomic_files import replaced
+from heatcheck.report.caveats import of_every_study
 from heatcheck.report.evidence import Evidence, evidence_of
 from heatcheck.report.page import StudyPage, heading, signature, subtitle
 from heatcheck.runs.store import read_run
@@ -42,6 +43,7 @@ def render(evidence: Evidence, page: StudyPage) -> str:
         .get_template("page.html")
         .render(
             page=page,
+            caveats=(*of_every_study(evidence), *page.caveats),
             title=heading(evidence, page, "Heat map report"),
             subtitle=subtitle(evidence, page),
             finished=evidence.finished,

@@ -9,9 +9,9 @@ import yaml
 
 from heatcheck.cli.main import app
 from heatcheck.core.settings.described import described
-from heatcheck.explaining.named_model import FACTS
 from heatcheck.methods import METHODS
 from heatcheck.models import Preprocessing
+from heatcheck.models.contract import PARTS
 from heatcheck.runs.spec import Envelope, shipped_specs
 from heatcheck.sources import SOURCES
 from heatcheck.studies.alignment.report.sections.blame import BEFORE, UNDER
@@ -142,7 +142,7 @@ def test_the_contract_of_the_how_to_says_every_fact():
     text = (ROOT / "docs" / "how-to" / "explain-one-image.md").read_text(encoding="utf-8")
     (block,) = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
     values = yaml.safe_load(block)
-    assert set(values) == set(FACTS)
+    assert set(values) == set(PARTS)
     Preprocessing.model_validate(values)
 
 

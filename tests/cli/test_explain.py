@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import yaml
 from PIL import Image
+from tests.sources.files.test_reading_dicom import written
 
 from heatcheck.models import ModelSettings, NetworkClassifier, load_classifier, save_classifier
 from heatcheck.sources.files.reading import image_affine
@@ -31,6 +32,7 @@ CONTRACT = {
     "std": [100.0],
     "activation": "softmax",
 }
+FILM = np.random.default_rng(4).integers(0, 4096, (64, 64)).astype(np.uint16)
 AFFINE = np.array([[-2.0, 0, 0, 9], [0, 2.5, 0, 8], [0, 0, 3, 7], [0, 0, 0, 1]])
 
 
@@ -152,8 +154,12 @@ def test_existing_files_are_kept_unless_told_otherwise(heatcheck, film, tmp_path
         (["FILM", "--model", "densenet"], "did you mean"),
         (["FILM", "--range", "2", "1"], "the lower first"),
         (["FILM", "--device", "abacus"], "device 'abacus'"),
-        (["FILM", "--contract", "part.yaml"], "part.yaml does not say channels, mean, std, activation"),
+        (
+            ["FILM", "--contract", "part.yaml"],
+            "part.yaml: the preprocessing contract does not say channels, mean, std, activation; add",
+        ),
         (["FILM", "--contract", "gone.yaml"], "no such file"),
+        (["FILM", "--contract", "bytes.yaml"], "set mean [0.5] and std [0.251]"),
         (
             ["FILM", "--model", "densenet_compact", "--weights", "bare.pt"],
             "write outputs, size, channels, mean, std and",
@@ -169,6 +175,8 @@ def test_bad_input_is_one_line_and_nothing_written(heatcheck, film, head, tmp_pa
     import torch
 
     (tmp_path / "part.yaml").write_text("outputs: [a]\nsize: [8, 8]\n")
+    shipped = load_classifier(ModelSettings(name="phantom_chest_densenet")).preprocessing.model_dump(mode="json")
+    (tmp_path / "bytes.yaml").write_text(yaml.safe_dump({**shipped, "mean": [127.5], "std": [64.0]}))
     (tmp_path / "broken.dcm").write_bytes(b"\0" * 128 + b"DICM" + b"nonsense" * 9)
     np.save(tmp_path / "two.npy", np.zeros((2, 64, 64), np.float32))
     np.save(tmp_path / "nan.npy", np.full((64, 64), np.nan, np.float32))
@@ -179,6 +187,18 @@ def test_bad_input_is_one_line_and_nothing_written(heatcheck, film, head, tmp_pa
     assert err.count("\n") == 1
     assert message in err
     assert sorted(p for p in tmp_path.rglob("*") if "__pycache__" not in str(p)) == before
+
+
+def test_pixels_of_dicom_without_a_window_are_explained(heatcheck, tmp_path):
+    films = [
+        written(tmp_path / "bare.dcm", FILM),
+        written(tmp_path / "seen.dcm", FILM, WindowCenter=2000, WindowWidth=900),
+    ]
+    code, printed, _ = heatcheck("explain", *films, "--methods", "random", "-o", tmp_path / "out")
+    said = " ".join(printed.split())
+    assert code == 0
+    assert "bare.dcm states no window: its pixels are spread from the smallest to the largest value" in said
+    assert "seen.dcm states no window" not in said
 
 
 def test_interrupting_leaves_nothing_half_written(heatcheck, film, tmp_path, monkeypatch):

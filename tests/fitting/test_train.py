@@ -406,6 +406,7 @@ def test_another_training_in_the_same_folder_is_refused(tmp_path):
         ({"fit": {"epoch": 3}}, SpecError, "did you mean 'epochs'"),
         ({"fit": {"optimizer": "sgd"}}, SpecError, "'fit.optimizer'"),
         ({"fit": {"batch_size": 25}}, InputError, "24 examples do not fill a batch of 25"),
+        ({"pixels": {"mean": 127.5, "std": 64}}, InputError, "trained on pixels from 0 to 255, set mean"),
         ({"size": [4, 4]}, InputError, "sides of at least 13"),
         ({"uncertainty": "zeroes"}, UnknownNameError, "unknown label strategy 'zeroes'; did you mean 'zeros'"),
         ({"uncertainty": ["zeros", "zeros"]}, SpecError, "names a strategy twice"),

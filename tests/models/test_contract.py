@@ -5,9 +5,17 @@ import pytest
 from pydantic import ValidationError
 
 from heatcheck.core.errors import ModelError
+from heatcheck.models import ModelSettings
 from heatcheck.models.contract import Preprocessing, checked_contract, read_contract
 
-LEAST = {"outputs": ["a", "b"], "size": [32, 32]}
+LEAST = {
+    "outputs": ["a", "b"],
+    "size": [32, 32],
+    "channels": 1,
+    "mean": [0.5],
+    "std": [0.25],
+    "activation": "sigmoid",
+}
 
 
 def complaint(**changes):
@@ -20,11 +28,34 @@ def complaint(**changes):
     return sentence
 
 
-def test_least_contract_is_grey_sigmoid_and_stretched():
+def test_a_contract_of_the_least_is_stretched_with_one_answer_per_output():
     contract = checked_contract(LEAST, "x")
     assert contract.outputs == ("a", "b")
     assert contract.size == (32, 32)
-    assert (contract.channels, contract.activation, contract.fit) == (1, "sigmoid", "stretch")
+    assert (contract.fit, contract.scaling, contract.head) == ("stretch", "fixed", "binary")
+
+
+@pytest.mark.parametrize("part", LEAST)
+def test_no_part_of_a_contract_is_guessed(part):
+    values = {key: value for key, value in LEAST.items() if key != part}
+    asked = rf"w.yaml: the preprocessing contract does not say {part}; add what .* in the form `{part}: "
+    with pytest.raises(ModelError, match=asked):
+        checked_contract(values, "w.yaml")
+    with pytest.raises(ValidationError, match=f"the contract does not say {part}; add what the model"):
+        ModelSettings(name="net", contract=values)
+    assert ModelSettings(name="net", contract=LEAST).contract == checked_contract(LEAST, "x")
+
+
+def test_all_missing_parts_are_asked_for_at_once():
+    with pytest.raises(
+        ModelError, match=r"does not say mean, std, activation; .* `mean: \[0.506\], std: \[0.287\], act"
+    ):
+        checked_contract({key: LEAST[key] for key in ("outputs", "size", "channels")}, "x")
+
+
+def test_softmax_over_one_output_is_refused():
+    sentence = complaint(outputs=["a"], activation="softmax")
+    assert "softmax over one output gives every image a probability of 1; name an output for each class" in sentence
 
 
 @pytest.mark.parametrize(
@@ -48,7 +79,7 @@ def test_least_contract_is_grey_sigmoid_and_stretched():
         ({"activation": "relu"}, "activation: Input should be 'sigmoid' or 'softmax'"),
         ({"fit": "crop"}, "fit: Input should be 'stretch' or 'pad'"),
         ({"scaling": "own"}, "scaling: Input should be 'fixed' or 'nonzero'"),
-        ({"scaling": "nonzero", "mean": [0.5]}, "with scaling nonzero each image has its own mean and std"),
+        ({"scaling": "nonzero"}, "with scaling nonzero each image has its own mean and std"),
         ({"colour": "grey"}, "colour: Extra inputs are not permitted"),
     ],
 )
@@ -73,7 +104,8 @@ def test_contract_survives_its_own_json():
 
 
 def test_contract_of_images_with_their_own_scale_survives_its_own_json():
-    contract = checked_contract({**LEAST, "channels": 4, "scaling": "nonzero"}, "x")
+    least = {key: value for key, value in LEAST.items() if key not in {"mean", "std"}}
+    contract = checked_contract({**least, "channels": 4, "scaling": "nonzero"}, "x")
     assert (contract.mean, contract.std) == ((0.0,), (1.0,))
     assert read_contract(contract.model_dump_json(), "x") == contract
 

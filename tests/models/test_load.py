@@ -107,7 +107,9 @@ def test_checkpoint_of_torch_is_read_however_it_is_wrapped(tmp_path, suffix, wra
 
 def test_checkpoint_takes_the_contract_from_the_file_beside_it(tmp_path):
     torch.save(state(), tmp_path / "w.pt")
-    (tmp_path / "w.yaml").write_text("outputs: [x, y]\nsize: [6, 8]\nactivation: softmax\n")
+    (tmp_path / "w.yaml").write_text(
+        "{outputs: [x, y], size: [6, 8], channels: 1, mean: [0], std: [1], activation: softmax}"
+    )
     loaded = load(tmp_path, Path("w.pt"), contract=None)
     assert loaded.outputs == ("x", "y")
     assert loaded.preprocessing.activation == "softmax"
@@ -118,7 +120,14 @@ def test_checkpoint_takes_the_contract_from_the_file_beside_it(tmp_path):
     [
         ("outputs: [x, y\n", "w.yaml is not valid YAML"),
         ("outputs: [x, y]\nsize: [6, 8]\nsizes: 3\n", "w.yaml: the preprocessing contract is wrong (sizes: "),
-        ("outputs: [2020-01-01]\nsize: [6, 8]\n", "w.yaml: the preprocessing contract is wrong (outputs.0: "),
+        (
+            "outputs: [x, y]\nsize: [6, 8]\n",
+            "w.yaml: the preprocessing contract does not say channels, mean, std, activa",
+        ),
+        (
+            "{outputs: [2020-01-01], size: [6, 8], channels: 1, mean: [0], std: [1], activation: sigmoid}",
+            "w.yaml: the preprocessing contract is wrong (outputs.0: ",
+        ),
         ("just text", "w.yaml: the preprocessing contract is wrong"),
         ("!!python/object/apply:os.system ['touch executed']", "w.yaml is not valid YAML"),
         (b"\xff\xfe\x00", "w.yaml is not valid YAML"),
@@ -135,7 +144,10 @@ def test_wrong_contract_beside_the_weights_is_refused(tmp_path, text, sentence, 
 def test_weights_without_any_contract_are_refused_with_the_ways_to_give_one(tmp_path):
     torch.save(state(), tmp_path / "w.pt")
     sentence = refusal(tmp_path, Path("w.pt"), contract=None)
-    assert "its preprocessing is unknown; add `contract:` with outputs, size, channels" in sentence
+    assert (
+        "its preprocessing is unknown; add `contract:` with outputs, size, channels, mean, std, activation to"
+        in sentence
+    )
     assert "a YAML file of the same name beside the weights" in sentence
 
 
@@ -305,6 +317,9 @@ def broken():
 
 def text():
     return "a network"
+
+def flat():
+    return lambda images: images.mean((1, 2, 3))
 """
 
 
@@ -363,12 +378,19 @@ def test_own_network_takes_weights_from_a_file(tmp_path, factory):
         ("broken", "RuntimeError: no weights for you; run with --debug to see the full traceback"),
         ("absent", "AttributeError: "),
         ("text", "the factory returned str, not a torch.nn.Module, nor a function that predicts"),
-        ("three", "gives (1, 3), its contract names 2 outputs (1, 2); correct `outputs`"),
-        ("pair", "gives tuple, its contract names 2 outputs"),
+        ("three", "gives (1, 3) for one image, its contract names 2 outputs (1, 2); correct `outputs`"),
+        ("pair", "gives tuple for one image, its contract names 2 outputs (1, 2); return the tensor of logits alone"),
     ],
 )
 def test_own_code_that_makes_no_fitting_network_is_refused(tmp_path, factory, function, sentence):
     assert sentence in own_refusal(tmp_path, factory, function)
+
+
+def test_answers_without_an_axis_of_outputs_are_refused_with_the_index_that_adds_it(tmp_path, factory):
+    single = CONTRACT.model_copy(update={"outputs": ("a",)})
+    sentence = own_refusal(tmp_path, factory, "flat", contract=single)
+    assert "gives (1,) for one image, its contract names 1 outputs (1, 1); return them with an" in sentence
+    assert sentence.endswith("`answers[:, None]`")
 
 
 def test_search_path_is_restored_after_own_code_failed(tmp_path, factory):

@@ -5,10 +5,8 @@ import math
 import pytest
 import torch
 
-from heatcheck.core.errors import ModelError
 from heatcheck.methods import build_method
 from heatcheck.models import ModelSettings, NetworkClassifier, Preprocessing, explained, load_classifier
-from heatcheck.models.contract import checked_contract
 from heatcheck.models.load import save_classifier
 from heatcheck.models.registry import MODELS
 
@@ -77,5 +75,5 @@ def test_saved_checkpoint_knows_its_head(three, images, tmp_path):
 
 
 def test_softmax_over_findings_is_refused_with_three_classes():
-    with pytest.raises(ModelError, match="set activation to sigmoid"):
-        checked_contract({"outputs": ["a"], "size": [8, 8], "head": "three_class", "activation": "softmax"}, "x")
+    with pytest.raises(ValueError, match="set activation to sigmoid"):
+        Preprocessing(outputs=("a",), size=(8, 8), head="three_class", activation="softmax")

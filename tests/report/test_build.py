@@ -254,6 +254,16 @@ def test_run_with_nothing_but_its_study_still_gets_a_page(tmp_path):
     assert "There is no table to download yet" in text
 
 
+def test_what_was_seen_before_the_work_comes_first_among_the_caveats(made_run):
+    folder = made_run()
+    before = build_report(folder).read_text()
+    with RunFolder.locked(folder, {}, {}) as run:
+        run.record(cautions=["The answers of the model look like probabilities <b>."])
+    text = build_report(folder).read_text()
+    assert '<ul class="caveats">\n        <li>The answers of the model look like probabilities &lt;b&gt;.</li>' in text
+    assert text.count("<li>") == before.count("<li>") + 1
+
+
 def test_unknown_study_is_refused_by_name(tmp_path):
     with RunFolder.locked(tmp_path / "run", {}, {"study": "localisation"}):
         pass

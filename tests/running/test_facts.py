@@ -47,6 +47,11 @@ def test_study_says_what_is_graded_by_what_and_on_which_data():
     }
 
 
+def test_cautions_are_said_once_and_only_if_there_are_any():
+    facts = study_facts((), {}, (), "phantom_chest", (), ("Odd.", "Dark.", "Odd."))
+    assert facts["cautions"] == ["Odd.", "Dark."]
+
+
 def test_model_is_one_network_unless_it_says_otherwise_and_a_study_may_add_to_it():
     common = {"label": "One", "description": "The network one", "architecture": "vgg_compact", "weights_hash": "w"}
     single = {"name": "one", "kind": "single", "members": 1, "primary": True}

@@ -25,9 +25,11 @@ from heatcheck.methods import METHODS, MethodFacts
 from heatcheck.methods.checks import require_logits
 from heatcheck.methods.sets import SETS
 from heatcheck.models import MODELS, NetworkClassifier
+from heatcheck.models.pixel_scale import require_pixel_scale
 from heatcheck.report.numbers import count, few
 from heatcheck.running.progress import Silent, Watcher
-from heatcheck.sources.files.reading import Range, image_affine, read_image
+from heatcheck.sources.files.folder_cautions import NO_WINDOW
+from heatcheck.sources.files.reading import Range, image_affine, lacks_window, read_image
 
 DEFAULT_METHODS = ("grad_cam", "integrated_gradients", "occlusion")  # one of each family that suits most networks
 PRESENT = 0.5  # the probability from which a finding is shown if none are named
@@ -192,6 +194,7 @@ def _question(classifier: NetworkClassifier, listed: ListedImage, order: Order, 
     wanted, path, name = classifier.preprocessing, listed.path, listed.name
     image = read_image(path, name, "rgb" if wanted.channels == 3 else "grey", order.value_range)
     _require_suitable(image, name, classifier)
+    require_pixel_scale(wanted, float(image.min()), float(image.max()), classifier.name)
     batch = classifier.prepare([image])
     if float(batch.mean().abs()) > _FAR:
         values = f"{image.min():g} to {image.max():g}"
@@ -202,6 +205,8 @@ def _question(classifier: NetworkClassifier, listed: ListedImage, order: Order, 
         )
     logits = require_logits(classifier, batch)
     names = _findings(classifier, logits, path.name, order, remarks)
+    if order.value_range is None and lacks_window(path, name):
+        remarks.add(path.name, f"states no window: its {NO_WINDOW}; set --range if so")
     affine = image_affine(path, name)
     shown = ShownImages(image[None].astype(np.float32), classifier.placement(image), (path.name,), affine)
     targets = as_targets(names, classifier, logits)

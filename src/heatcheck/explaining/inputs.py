@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from heatcheck.core.answer_shapes import remedy_for_answers
 from heatcheck.core.contracts import Classifier
 from heatcheck.core.errors import InputError, ModelError, briefly
 from heatcheck.core.registry import suggest
@@ -64,9 +65,12 @@ def _count_outputs(predict: nn.Module | Callable[[Images], Tensor], images: Imag
     except Exception:  # noqa: BLE001 - the check of the logits raises it again with its name
         return 1
     if not isinstance(answer, Tensor) or answer.ndim != 2:
-        got = f"{tuple(answer.shape)}" if isinstance(answer, Tensor) else f"a {type(answer).__name__}"
+        if isinstance(answer, Tensor):
+            got, remedy = str(tuple(answer.shape)), remedy_for_answers(tuple(answer.shape), 1, 1)
+        else:
+            got, remedy = f"a {type(answer).__name__}", "wrap it accordingly"
         name = type(predict).__name__
-        raise ModelError(f"model {name} returns {got} for one image, expected [1, outputs]; wrap it accordingly")
+        raise ModelError(f"model {name} returns {got} for one image, expected [1, outputs]; {remedy}")
     return answer.shape[1]
 
 

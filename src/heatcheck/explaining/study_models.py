@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
@@ -19,6 +20,7 @@ from heatcheck.explaining.dry_run import (
 )
 from heatcheck.explaining.ensemble import EnsembleExplainer
 from heatcheck.explaining.extra_inputs import ExtraInput
+from heatcheck.explaining.first_look.look import Sample, first_look
 from heatcheck.explaining.methods import MethodChoice
 from heatcheck.explaining.priors import LocationPriors
 from heatcheck.models import MODELS, Ensemble, ModelSettings, NetworkClassifier, open_model
@@ -144,18 +146,22 @@ class StudyModels:
         """The methods, which are the same for all models; once `checked`, without those that cannot explain one."""
         return self._wanted.choice
 
-    def checked(self, *key_lists: Sequence[CaseKey]) -> tuple[ModelRecord, ...]:
-        """The record of each model, after every method was tried on it."""
+    def checked(self, *samples: Sample) -> tuple[ModelRecord, ...]:
+        """The record of each model, after it was shown some images and every method was tried on it."""
         # backwards, so that the first model, which is needed first, stays in memory
-        records = [self._checked(name, key_lists) for name in reversed(self.names)]
+        records = [self._checked(name, samples) for name in reversed(self.names)]
         self._narrow(self.choice.settled())
         return tuple(reversed(records))
 
-    def _checked(self, name: str, key_lists: Sequence[Sequence[CaseKey]]) -> ModelRecord:
+    def _checked(self, name: str, samples: Sequence[Sample]) -> ModelRecord:
         explainer = self._explainer(name)
         _require_outputs(explainer.classifier, self._wanted.findings)
-        self._narrow(tried_on(self.choice, explainer.classifier, *key_lists))
-        return facts_of(self._models[name], explainer)
+        record = facts_of(self._models[name], explainer)
+        classifier = explainer.classifier
+        known = classifier if isinstance(classifier, NetworkClassifier) else None
+        looks = [first_look(sample, record.contract, name, known) for sample in samples]
+        self._narrow(tried_on(self.choice, classifier, *(sample.keys for sample in samples)))
+        return replace(record, cautions=tuple(dict.fromkeys(chain(*looks))))
 
     def _narrow(self, choice: MethodChoice) -> None:
         self._wanted = replace(self._wanted, choice=choice)

@@ -7,6 +7,7 @@ from typing import Any
 from heatcheck.core.atomic_files import replaced
 from heatcheck.core.contracts import Source
 from heatcheck.core.errors import InputError, SpecError
+from heatcheck.explaining.first_look.look import Sample, first_look
 from heatcheck.fitting.examples import intensity, sampled
 from heatcheck.fitting.spec import PixelsPart, TrainingPlan
 from heatcheck.models import NetworkClassifier, Preprocessing
@@ -24,6 +25,15 @@ def contract_of(plan: TrainingPlan, out: Path, watcher: Watcher, workers: int = 
     with replaced(file) as temporary:
         temporary.write_text(contract.model_dump_json() + "\n")
     return contract
+
+
+def require_fitting_pixels(plan: TrainingPlan) -> None:
+    """Refuse a mean and std in the spec that cannot be those of the training images."""
+    body = plan.body
+    if body.pixels.mean is not None:
+        channels = channels_for(body.pixels, plan.training)
+        contract = Preprocessing(outputs=plan.outputs, size=body.size, channels=channels, **body.pixels.scale())
+        first_look(Sample(plan.training, plan.training.index(), plan.outputs), contract, body.model)
 
 
 def _pixels(plan: TrainingPlan, watcher: Watcher, workers: int) -> tuple[int, dict[str, Any]]:

@@ -20,7 +20,7 @@ from heatcheck.fitting.checkpoints import (
     write_ensemble,
     write_table,
 )
-from heatcheck.fitting.contract import contract_of
+from heatcheck.fitting.contract import contract_of, require_fitting_pixels
 from heatcheck.fitting.cost import training_cost
 from heatcheck.fitting.curve import draw_curve
 from heatcheck.fitting.examples import CaseExamples, StoredExamples, classes_of
@@ -72,6 +72,7 @@ def train(spec: Spec, out: Path, watcher: Watcher, machine: Machine = HERE) -> T
     part = plan.body.fit  # settings that do not fit the data are refused here
     batches = Batches(len(plan.training.index()), part.batch_size, 0, processes=machine.devices)
     plan.settings(1, part.rates[0]).pace(part.epochs * len(batches))
+    require_fitting_pixels(plan)
     _claim(out, _identity(plan, machine))
     with locked(out), repeatable(spec.envelope.threads):
         for left_over in out.rglob("*.tmp-*"):  # unfinished files of a killed training

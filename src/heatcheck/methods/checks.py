@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
+from heatcheck.core.answer_shapes import remedy_for_answers
 from heatcheck.core.contracts import Classifier, Method
 from heatcheck.core.errors import HeatcheckError, InputError, ModelError, briefly
 from heatcheck.core.geometry import Placement
@@ -55,8 +56,11 @@ def require_logits(classifier: Classifier, images: Images) -> Logits:
         raise ModelError(f"model {name} fails on images of {tuple(images.shape)} ({briefly(error)}); {hint}") from error
     expected = (len(images), len(classifier.outputs))
     if not isinstance(logits, Tensor) or tuple(logits.shape) != expected:
-        got = tuple(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
-        raise ModelError(f"model {name} gives {got}, expected [batch, outputs] = {expected}; wrap it so that it does")
+        if isinstance(logits, Tensor):
+            got, remedy = str(tuple(logits.shape)), remedy_for_answers(tuple(logits.shape), *expected)
+        else:
+            got, remedy = type(logits).__name__, "wrap it so that it does"
+        raise ModelError(f"model {name} gives {got}, expected [batch, outputs] = {expected}; {remedy}")
     if not logits.isfinite().all():
         raise ModelError(f"model {name} gives NaN or infinite scores; check its weights and the images' range")
     return logits

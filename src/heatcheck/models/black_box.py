@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from heatcheck.core.answer_shapes import remedy_for_answers
 from heatcheck.core.errors import ModelError
 from heatcheck.core.geometry import Placement
 from heatcheck.core.records import Image
@@ -51,10 +52,11 @@ class BlackBox:
     def logits(self, images: Images) -> Logits:
         """One logit per image and output; from probabilities, the logits that belong to them."""
         scores = torch.as_tensor(self.predict(images)).to(images)
-        if scores.shape != (len(images), len(self.outputs)):
+        shape = tuple(scores.shape)
+        if shape != (len(images), len(self.outputs)):
             raise ModelError(
                 f"{self.name} must give {len(self.outputs)} scores for each of {len(images)} images, got an array of "
-                f"shape {tuple(scores.shape)}; correct `predict` or the contract's `outputs`"
+                f"shape {shape}; {remedy_for_answers(shape, len(images), len(self.outputs))}"
             )
         if self.returns == "logits":
             return scores

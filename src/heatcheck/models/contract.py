@@ -1,13 +1,33 @@
 """The preprocessing contract: what a model expects of an image, and what its outputs mean."""
 
 import json
-from typing import Literal, Self
+from collections.abc import Mapping
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PositiveInt,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from heatcheck.core.errors import ModelError
 from heatcheck.core.findings import canonical
 from heatcheck.core.settings.lists import Several
+
+# without any of these, maps may be meaningless; a user's contract states them all, in this form
+PARTS = {
+    "outputs": "[Edema, Nodule]",
+    "size": "[320, 320]",
+    "channels": "1",
+    "mean": "[0.506]",
+    "std": "[0.287]",
+    "activation": "sigmoid",
+}
 
 
 class Preprocessing(BaseModel):
@@ -55,6 +75,11 @@ class Preprocessing(BaseModel):
                 raise ValueError(f"{name} needs one value, or one for each of the {self.channels} channels")
         if min(self.std) <= 0:
             raise ValueError("std must be above 0")
+        if self.activation == "softmax" and self.answers == 1:
+            raise ValueError(
+                "softmax over one output gives every image a probability of 1; name an output for each class, or set "
+                "activation to sigmoid"
+            )
         if self.scaling == "nonzero" and (set(self.mean), set(self.std)) != ({0.0}, {1.0}):
             raise ValueError("with scaling nonzero each image has its own mean and std; leave both out")
         if len(set(self.outputs)) != len(self.outputs):
@@ -62,6 +87,30 @@ class Preprocessing(BaseModel):
         if self.head == "three_class" and self.activation != "sigmoid":
             raise ValueError("findings of a three_class head do not exclude each other; set activation to sigmoid")
         return self
+
+
+def without_parts(values: object) -> str:
+    """What a contract lacks, and how it is written; empty where it states everything.
+
+    An unknown key is left to the contract: it may be a part that is misspelt.
+    """
+    if not isinstance(values, Mapping) or not set(values) <= set(Preprocessing.model_fields):
+        return ""
+    needless = {"mean", "std"} if values.get("scaling") == "nonzero" else set()
+    missing = [part for part in PARTS if part not in values and part not in needless]
+    if not missing:
+        return ""
+    line = ", ".join(f"{part}: {PARTS[part]}" for part in missing)
+    return f"does not say {', '.join(missing)}; add what the model was trained with, in the form `{line}`"
+
+
+def _stated(values: object) -> object:
+    if problem := without_parts(values):
+        raise ValueError(f"the contract {problem}")
+    return values
+
+
+StatedContract = Annotated[Preprocessing, BeforeValidator(_stated)]  # of a user, of whom nothing is guessed
 
 
 def read_contract(text: str, where: str) -> Preprocessing:
@@ -75,6 +124,8 @@ def read_contract(text: str, where: str) -> Preprocessing:
 
 def checked_contract(values: object, where: str) -> Preprocessing:
     """The values as a contract; a ModelError says what is wrong with them."""
+    if problem := without_parts(values):
+        raise ModelError(f"{where}: the preprocessing contract {problem}")
     try:
         return Preprocessing.model_validate(values)
     except ValidationError as error:

@@ -18,9 +18,10 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
+from heatcheck.core.answer_shapes import remedy_for_answers
 from heatcheck.core.errors import ModelError, briefly
 from heatcheck.models.classifier import NetworkClassifier
-from heatcheck.models.contract import Preprocessing, checked_contract, read_contract
+from heatcheck.models.contract import PARTS, Preprocessing, StatedContract, checked_contract, read_contract
 from heatcheck.models.predicting import Predicting
 from heatcheck.models.registry import MODELS
 from heatcheck.models.renaming import fitted, unchanged, unwrapped
@@ -37,7 +38,7 @@ class ModelSettings(BaseModel):
     name: str
     weights: Path | None = None
     ensemble: Path | None = None  # a training's folder, or its ensemble.json, instead of weights
-    contract: Preprocessing | None = None
+    contract: StatedContract | None = None
 
     @model_validator(mode="after")
     def _weights_or_ensemble(self) -> Self:
@@ -71,8 +72,8 @@ def load_classifier(
     contract = settings.contract or (weights.contract if weights else None)
     if contract is None:
         raise ModelError(
-            f"model {settings.name}: its preprocessing is unknown; add `contract:` with outputs, size, channels, mean, "
-            "std and activation to the spec, or a YAML file of the same name beside the weights"
+            f"model {settings.name}: its preprocessing is unknown; add `contract:` with {', '.join(PARTS)} to the "
+            "spec, or a YAML file of the same name beside the weights"
         )
     if settings.name.startswith(PYTHON_PREFIX):
         module = user_module(settings.name, folder, trusted=trust_code)
@@ -229,11 +230,14 @@ def _try_out(classifier: NetworkClassifier) -> None:
             "correct `size` and `channels` of its contract"
         ) from error
     if not isinstance(answers, Tensor) or answers.shape != (1, contract.answers):
-        got = tuple(answers.shape) if isinstance(answers, Tensor) else type(answers).__name__
         each = "" if contract.head == "binary" else " with three answers each"
+        if isinstance(answers, Tensor):
+            got, remedy = str(tuple(answers.shape)), remedy_for_answers(tuple(answers.shape), 1, contract.answers)
+        else:
+            got, remedy = type(answers).__name__, "return the tensor of logits alone"
         raise ModelError(
-            f"model {classifier.name} gives {got}, its contract names {len(contract.outputs)} outputs{each} "
-            f"(1, {contract.answers}); correct `outputs`"
+            f"model {classifier.name} gives {got} for one image, its contract names {len(contract.outputs)} "
+            f"outputs{each} (1, {contract.answers}); {remedy}"
         )
 
 

@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from heatcheck.core.atomic_files import replaced
 from heatcheck.report.appendix import failed_cases
+from heatcheck.report.caveats import of_every_study
 from heatcheck.report.citing.section import section as citing
 from heatcheck.report.downloads import write_beside
 from heatcheck.report.evidence import Evidence, evidence_of
@@ -71,6 +72,7 @@ def render(evidence: Evidence, page: StudyPage) -> str:
         .get_template("page.html")
         .render(
             page=page,
+            caveats=(*of_every_study(evidence), *page.caveats),
             title=heading(evidence, page, "Heat map report"),
             subtitle=subtitle(evidence, page),
             finished=evidence.finished,

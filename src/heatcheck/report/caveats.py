@@ -1,7 +1,36 @@
 """Caveats that apply to every study's verdict, one plain sentence each."""
 
+from heatcheck.judging.guessing import below_chance
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.numbers import count, few
+
+MOST_NAMED = 3  # answers that a sentence names
+
+
+def of_every_study(evidence: Evidence) -> tuple[str, ...]:
+    """The caveats of any run, which come before those of its study."""
+    return tuple(filter(None, (*evidence.manifest.cautions, worse_than_guessing(evidence))))
+
+
+def worse_than_guessing(evidence: Evidence) -> str:
+    """Where a model is wrong so often that the contract, not the model, is the likely reason."""
+    rows = [row for slices in evidence.slices.values() for row in slices.values()]
+    labels = {model.name: model.label for model in evidence.models}
+    outputs = evidence.manifest.model.outputs if evidence.manifest.model else ()
+    names = []
+    for each in below_chance(rows, len(outputs)):
+        of = [labels.get(each.row.model, each.row.model)] if len(labels) > 1 else []
+        of += [each.row.finding] if each.row.finding in evidence.findings else []
+        names.append(f"{' on '.join(of)}: {each.words}" if of else each.words)
+    if not names:
+        return ""
+    shown = [*names[:MOST_NAMED], *([f"{len(names) - MOST_NAMED} more"] if len(names) > MOST_NAMED else [])]
+    return (
+        f"The model answers clearly worse than by guessing ({'; '.join(shown)}): its outputs may be in another "
+        "order than in the contract, the labels turned round, or the images shown by another window or normalisation "
+        "than in training. Compare the contract with preview.png in the run's folder first: until then nothing here "
+        "can be relied on."
+    )
 
 
 def failed(evidence: Evidence) -> str:

@@ -10,16 +10,18 @@ from pathlib import Path
 from typing import Any
 
 from heatcheck.report.build import Brief
+from heatcheck.report.caveats import worse_than_guessing
+from heatcheck.report.evidence import evidence_of
 from heatcheck.running.cost import say_cost
 from heatcheck.running.determinism import use_threads
 from heatcheck.running.progress import Watcher
 from heatcheck.running.reporting import written_report
 from heatcheck.running.retry.reopening import failed_cases, finished, is_retrying, rest_hash
 from heatcheck.running.retry.repeating import RetryStage, repeat_failed
-from heatcheck.running.study import Plan, Stage
+from heatcheck.running.study import Plan, Previewed, Stage
 from heatcheck.runs.engine import run_shards
 from heatcheck.runs.manifest import Manifest, parse_manifest
-from heatcheck.runs.store import RunFolder
+from heatcheck.runs.store import RunFolder, read_run
 
 _PACKAGES = ("heatcheck", "torch", "monai", "numpy", "scipy", "opencv-python-headless", "pandas", "pyarrow")
 
@@ -53,6 +55,9 @@ def execute(plan: Plan, circumstances: Mapping[str, Any], out: Path, watcher: Wa
             for entry in manifest.skipped:
                 watcher.say(f"Without {entry.label} ({entry.name}) on {entry.model}: {entry.reason}.")
             use_threads(manifest.threads or cores())
+            _preview(plan, folder, watcher)
+            for caution in manifest.cautions:
+                watcher.say(caution)
             say_cost(lambda: plan.cost(folder), watcher)
             for stage in plan.stages(folder, watcher):
                 within = folder.within(stage.name)
@@ -62,6 +67,8 @@ def execute(plan: Plan, circumstances: Mapping[str, Any], out: Path, watcher: Wa
             _conclude(plan, folder, watcher)
             manifest = _manifest(folder)
     written = written_report(out)
+    if worse := worse_than_guessing(evidence_of(read_run(out))):
+        watcher.say(worse)
     n_failed = manifest.n_failed or 0
     return Outcome(written.path, manifest.n_cases or 0, n_failed, written.brief, bool(n_failed and manifest.rest_hash))
 
@@ -88,6 +95,14 @@ def _versions() -> dict[str, str]:
         except PackageNotFoundError:
             versions[package] = "unknown"
     return {**versions, "python": platform.python_version()}
+
+
+def _preview(plan: Plan, folder: RunFolder, watcher: Watcher) -> None:
+    """Write what the network is given, and say where to look; a continued run has it."""
+    if isinstance(plan, Previewed) and not folder.preview_path.exists():
+        plan.preview(folder)
+        if folder.preview_path.exists():
+            watcher.say(f"What the network is given: {folder.preview_path}")
 
 
 def _run_stage(stage: Stage, folder: RunFolder, watcher: Watcher) -> None:

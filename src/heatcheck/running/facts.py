@@ -27,18 +27,26 @@ class ModelRecord:
     kind: ModelKind = "single"
     members: int = 1
     details: Mapping[str, Any] = field(default_factory=dict)  # facts that only this study records
+    cautions: tuple[str, ...] = ()  # of a first look at what it makes of the images
 
 
 def study_facts(
-    findings: Iterable[str], methods: Mapping[str, Method], metrics: Iterable[str], source: str, notes: Iterable[str]
+    findings: Iterable[str],
+    methods: Mapping[str, Method],
+    metrics: Iterable[str],
+    source: str,
+    notes: Iterable[str],
+    cautions: Iterable[str] = (),
 ) -> dict[str, Any]:
-    """The findings, methods, metrics, data and notes of a study; empty notes are left out."""
+    """The findings, methods, metrics, data and notes of a study, and cautions if there are any; none are empty."""
+    said = list(dict.fromkeys(cautions))
     return {
         "findings": list(findings),
         "methods": [method_facts(*each) for each in methods.items()],
         "metrics": [metric_facts(name) for name in dict.fromkeys(metrics)],
         "source": source_facts(source),
         "notes": [note for note in notes if note],
+        **({"cautions": said} if said else {}),
     }
 
 

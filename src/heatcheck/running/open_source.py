@@ -1,6 +1,6 @@
 """Open the source a spec names."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,3 +20,9 @@ def open_source(part: Mapping[str, Any], folder: Path, where: str) -> Source:
         return facts.open(settings.resolved(folder))
     except ValueError as error:
         raise SpecError(f"{where}: {error}") from error
+
+
+def cautions_of(sources: Iterable[Source]) -> tuple[str, ...]:
+    """What the sources say before the work begins, each sentence once; a source without `cautions` says nothing."""
+    said = [caution for source in sources if hasattr(source, "cautions") for caution in source.cautions()]
+    return tuple(dict.fromkeys(said))

@@ -10,6 +10,7 @@ from heatcheck.core.atomic_files import replaced
 from heatcheck.core.contracts import Source
 from heatcheck.core.errors import CaseError, RunFolderError
 from heatcheck.core.records import Case, CaseKey, Mask, TruthKind
+from heatcheck.running.open_source import cautions_of
 
 SALT_FILE = "{name}.salt"  # next to the run's folder, so that the folder can be shared without it
 
@@ -61,6 +62,10 @@ class PseudonymousSource:
             return self.source.truth(self.originals[key.case])
         except Exception as error:  # noqa: BLE001 - any text may name the file
             raise self._hidden(error, key) from None
+
+    def cautions(self) -> tuple[str, ...]:
+        """Those of the source, which name no case."""
+        return cautions_of([self.source])
 
     def stamp(self) -> str:
         """The stamp of the source."""

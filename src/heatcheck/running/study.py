@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from heatcheck.core.errors import InputError, briefly
 from heatcheck.core.records import Estimate, ShardTables
@@ -75,6 +75,14 @@ class Plan(Protocol):
 
     def illustrate(self, folder: RunFolder, watcher: Watcher) -> None:
         """Write the pictures of the report."""
+
+
+@runtime_checkable
+class Previewed(Protocol):
+    """A plan with networks, which can show what they are given."""
+
+    def preview(self, folder: RunFolder) -> None:
+        """Write the picture of what the networks are given; called before the work begins."""
 
 
 @dataclass(frozen=True, slots=True)

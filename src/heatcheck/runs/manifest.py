@@ -149,6 +149,7 @@ class Manifest(Entry):
     models: tuple[ModelEntry, ...] = ()
     source: SourceEntry = SourceEntry()
     notes: tuple[str, ...] = ()
+    cautions: tuple[str, ...] = ()  # what weakens every answer, seen before the work began
     sizes: dict[str, Any] = {}  # that matter, as `judging.sizes.Sizes` declares them
     seeds: tuple[int, ...] = ()  # of the trainings
 

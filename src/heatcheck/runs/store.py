@@ -1,7 +1,7 @@
 """The run folder: created once, filled shard by shard, read by the report.
 
 run.json · parts/ · scores, estimates, predictions, cases, timings, shapes, regions (.parquet) · gallery/ · maps/ ·
-report.html
+preview.png · report.html
 """
 
 import json
@@ -263,6 +263,16 @@ class RunFolder:
         """Store an 8-bit grey picture in the gallery."""
         with replaced(self.path / "gallery" / name) as temporary:
             Image.fromarray(grey).save(temporary, format="PNG")
+
+    def write_preview(self, picture: np.ndarray) -> None:
+        """Store the picture of what the network is given."""
+        with replaced(self.preview_path) as temporary:
+            Image.fromarray(picture).save(temporary, format="PNG")
+
+    @property
+    def preview_path(self) -> Path:
+        """The path of that picture."""
+        return self.path / "preview.png"
 
     def write_gallery(self, index: Mapping[str, Any]) -> None:
         """Store the index of the gallery."""

@@ -26,19 +26,22 @@ from heatcheck.sources.files.annotations import (
     read_annotations,
     read_points,
 )
+from heatcheck.sources.files.folder_cautions import without_rows, without_window
 from heatcheck.sources.files.image_folder import ImageFolder, no_images
 from heatcheck.sources.files.label_rows import Contradictions, LabelTable, agreeing, read_label_rows
 from heatcheck.sources.files.reading import (
+    PICTURE_SUFFIXES,
     Colour,
     image_affine,
     image_shape,
     read_image,
     without_ending,
 )
-from heatcheck.sources.files.reading_nifti import Placed, VoxelGrid, require_one_grid, voxel_grid
+from heatcheck.sources.files.reading_nifti import NIFTI_SUFFIXES, Placed, VoxelGrid, require_one_grid, voxel_grid
 from heatcheck.sources.files.tables import read_csv
 from heatcheck.sources.registry import SOURCES, SourceFacts, SourceSettings
 
+_NEVER_DICOM = (*PICTURE_SUFFIXES, *NIFTI_SUFFIXES)
 Points = dict[tuple[str, str], dict[str, tuple[Point, ...]]]  # by reader and case, then by finding
 
 
@@ -212,6 +215,17 @@ class FolderSource:
             for patient, case in zip(self._table.patients, cases, strict=True)
         ]
         return self._table.keys(cases, patients, self.findings)
+
+    def cautions(self) -> tuple[str, ...]:
+        """What a user should know of the images before the work begins: which take no part, which state no window."""
+        cases = [key.case for key in self.index() if key.case in self._images.endings]
+        labels, said = self.settings.labels, []
+        if labels:
+            said.append(without_rows(self._images.endings, cases, self.settings.images, labels))
+        if self.settings.value_range is None:
+            dicom = [case for case in cases if self._images.endings[case].lower() not in _NEVER_DICOM]
+            said.append(without_window([self._images.path(case) for case in dicom]))
+        return tuple(filter(None, said))
 
     def _cases_of(self, table: LabelTable) -> list[str]:
         """The ids of the images in a table; CheXpert's paths may begin with folders that do not exist here."""

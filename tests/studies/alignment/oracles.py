@@ -11,7 +11,14 @@ from torch.nn import functional
 
 SIDE, MARKER, LESION = 32, 5, 7
 FINDING = "Lesion"
-CONTRACT = {"outputs": [FINDING], "size": [SIDE, SIDE], "channels": 1, "mean": [0.0], "std": [1.0]}
+CONTRACT = {
+    "outputs": [FINDING],
+    "size": [SIDE, SIDE],
+    "channels": 1,
+    "mean": [0.0],
+    "std": [1.0],
+    "activation": "sigmoid",
+}
 
 
 def film(number: int, *, present: bool) -> tuple[np.ndarray, np.ndarray]:

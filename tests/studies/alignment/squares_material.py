@@ -42,7 +42,14 @@ class Bright(nn.Module):
 def bright():
     return Bright()
 '''
-CONTRACT = {"outputs": list(FINDINGS), "size": [SIDE, SIDE], "mean": [0.0], "std": [1.0]}
+CONTRACT = {
+    "outputs": list(FINDINGS),
+    "size": [SIDE, SIDE],
+    "channels": 1,
+    "mean": [0.0],
+    "std": [1.0],
+    "activation": "sigmoid",
+}
 
 
 def write_films(folder: Path, name: str, count: int, readers: bool = False) -> dict[str, object]:

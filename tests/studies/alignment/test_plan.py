@@ -10,7 +10,7 @@ import torch
 import yaml
 from PIL import Image
 from sklearn.metrics import roc_auc_score
-from tests.studies.alignment.squares_material import FINDINGS, write_alignment, write_films
+from tests.studies.alignment.squares_material import CONTRACT, FINDINGS, SMALL, write_alignment, write_films
 
 from heatcheck import read_run, run_study
 from heatcheck.core.errors import DivergedError, InputError
@@ -21,6 +21,7 @@ from heatcheck.running.compare import compare_runs
 from heatcheck.running.study import RunOptions
 from heatcheck.runs.spec import read_spec
 from heatcheck.studies.alignment import networks as alignment_networks
+from heatcheck.studies.alignment import plan as alignment_plan
 from heatcheck.studies.alignment.bases import fresh, started_anew
 from heatcheck.studies.alignment.plan import AlignmentPlan, plan_alignment
 
@@ -146,6 +147,7 @@ def test_the_usual_place_is_that_of_the_fine_tuning_patients(finished):
 
 def test_estimates_and_report_speak_of_every_pair(finished):
     run = read_run(finished / "run")
+    assert (run.path / "preview.png").exists()
     blame = run.estimates[run.estimates["statistic"] == "blame"]
     assert len(blame) == 3 * (len(FINDINGS) + 1)  # two methods and the judged one; every finding, and all
     assert blame["reason"].str.len().gt(20).all()
@@ -461,6 +463,10 @@ def test_pseudonyms_hide_every_name(tmp_path):
         ({"fit": {"batch_size": 64}}, "lower `fit.batch_size`"),
         ({"fit": {"rotate": 5}}, "without their masks"),
         ({"models": ["densenet_compact"]}, "comes without weights"),
+        (
+            {"models": [{**SMALL["models"][0], "contract": {**CONTRACT, "mean": [127.5]}}]},
+            r"model bright: .* mean \[127.5\]",
+        ),
         ({"size": [24, 24]}, "leave them out"),
         ({"initialisations": [{"name": "random"}]}, "need each other"),
         ({"precision": "16-mixed"}, "precision"),
@@ -478,6 +484,13 @@ def test_what_cannot_work_is_refused_before_anything_is_written(tmp_path, change
     with pytest.raises(InputError, match=said):
         run_study(path, tmp_path / "run", TRUSTED)
     assert not (tmp_path / "run").exists()
+
+
+def test_what_a_first_look_shows_is_a_caution_of_the_run(tmp_path, monkeypatch):
+    looks = []
+    monkeypatch.setattr(alignment_plan, "first_look", lambda *look: looks.append(look) or ("Odd.",))
+    assert plan_of(tmp_path).facts["cautions"] == ["Odd."]
+    assert [(name, classifier.name) for _, _, name, classifier in looks] == [("bright", "bright")] * 2
 
 
 def test_a_finding_without_masks_is_refused(tmp_path):

@@ -1,6 +1,7 @@
 """The localization study from spec to report, tiny, and what happens when it is interrupted."""
 
 import base64
+import html
 import json
 import os
 import re
@@ -18,12 +19,24 @@ from safetensors.numpy import load_file
 from heatcheck import read_run, run_study
 from heatcheck.core.errors import InputError, ModelError, RunFolderError, SpecError
 from heatcheck.explaining import dry_run as readiness
+from heatcheck.explaining import preview
 from heatcheck.explaining.batch import Explainer
 from heatcheck.running.progress import Silent
 from heatcheck.running.study import RunOptions
 from heatcheck.runs.store import RunFolder
 
+SCALE = {"channels": 1, "mean": [0.0], "std": [1.0], "activation": "sigmoid"}
 FEWER = {"findings": ["Airspace Opacity", "Pleural Effusion"], "bootstrap_draws": 100, "gallery": 2}
+
+
+class Listening(Silent):
+    """Keeps what is said."""
+
+    def __init__(self):
+        self.said = []
+
+    def say(self, sentence):
+        self.said.append(sentence)
 
 
 def scores_of(path):
@@ -52,6 +65,7 @@ def test_a_run_leaves_every_table_and_a_report(undisturbed):
     assert len(run.predictions) == 2 * len(run.cases)
     assert 0 < len(run.gallery["items"]) <= 2
     assert (path / "maps" / "gallery.safetensors").exists()
+    assert (path / "preview.png").exists()
 
 
 def test_scores_are_sorted_and_unique_and_undefined_ones_have_a_reason(undisturbed):
@@ -202,7 +216,7 @@ def test_a_model_without_an_output_for_a_finding_is_refused(write_spec, tmp_path
 
 
 def test_a_model_of_your_own_needs_trust(write_spec, tmp_path):
-    contract = {"outputs": ["Edema"], "size": [32, 32]}
+    contract = {**SCALE, "outputs": ["Edema"], "size": [32, 32]}
     spec = write_spec(model={"name": "python:mine:make", "contract": contract})
     with pytest.raises(ModelError, match="--trust-code"):
         run_study(spec, tmp_path / "run")
@@ -254,7 +268,7 @@ def own_study(tmp_path, write_spec):
     """A study of one's own images and model, which points at the right place by construction."""
     make_images(tmp_path)
     (tmp_path / "brightness_model.py").write_text(MODEL)
-    contract = {"outputs": ["hernia"], "size": [24, 32], "mean": [0.0], "std": [1.0], "fit": "pad"}
+    contract = {**SCALE, "outputs": ["hernia"], "size": [24, 32], "fit": "pad"}
     return write_spec(
         source={"name": "folder", "images": "images", "labels": "labels.csv", "masks": "masks"},
         model={"name": "python:brightness_model:make", "contract": contract},
@@ -278,24 +292,14 @@ def test_your_own_images_and_model_are_studied(own_study, tmp_path):
     assert "readers" in outcome.report.read_text()
 
 
-class Said(Silent):
-    """Keeps what is said."""
-
-    def __init__(self):
-        self.sentences = []
-
-    def say(self, sentence):
-        self.sentences.append(sentence)
-
-
 def test_a_method_that_cannot_explain_the_model_is_left_out_with_a_note(own_study, tmp_path):
     """The terminal, run.json and the report name it; the same command continues the run."""
     spec = {**yaml.safe_load(own_study.read_text()), "methods": ["attention_rollout", "grad_cam", "random"]}
     own_study.write_text(yaml.safe_dump(spec))
-    said = Said()
+    listener = Listening()
     trusted = RunOptions(trust_code=True)
-    report = run_study(own_study, tmp_path / "run", trusted, said).report.read_text()
-    (sentence,) = (sentence for sentence in said.sentences if "Attention rollout" in sentence)
+    report = run_study(own_study, tmp_path / "run", trusted, listener).report.read_text()
+    (sentence,) = (sentence for sentence in listener.said if "Attention rollout" in sentence)
     assert sentence.startswith("Without Attention rollout (attention_rollout) on python:brightness_model:make: ")
     run = read_run(tmp_path / "run")
     assert run.manifest["skipped"][0]["name"] == "attention_rollout"
@@ -317,6 +321,83 @@ def test_a_set_of_methods_is_written_out_in_the_run_and_can_be_continued(own_stu
     assert {"grad_cam", "gradient", "location_prior"} <= set(names)
     assert "occlusion" not in names
     run_study(own_study, tmp_path / "run", trusted)  # refused, were they others
+
+
+def test_mean_and_std_that_no_pixel_reaches_are_refused_before_anything_is_written(own_study, tmp_path):
+    values = yaml.safe_load(own_study.read_text())
+    values["model"]["contract"] |= {"mean": [127.5], "std": [64]}
+    own_study.write_text(yaml.safe_dump(values))
+    remedy = r"trained on pixels from 0 to 255, set mean \[0.5\] and std \[0.251\]$"
+    with pytest.raises(ModelError, match=remedy):
+        run_study(own_study, tmp_path / "run", RunOptions(trust_code=True))
+    assert not (tmp_path / "run").exists()
+
+
+def test_answers_that_look_like_probabilities_are_said_in_the_terminal_and_in_the_report(own_study, tmp_path):
+    (tmp_path / "squashed_model.py").write_text(MODEL.replace("nn.ReLU()", "nn.Sigmoid()").replace("* 100 - 1", ""))
+    own_study.write_text(own_study.read_text().replace("brightness_model", "squashed_model"))
+    listener = Listening()
+    outcome = run_study(own_study, tmp_path / "run", RunOptions(trust_code=True), listener)
+    sentence = "The answers of model python:squashed_model:make look like probabilities, not logits: on 8 images"
+    assert len([said for said in listener.said if said.startswith(sentence)]) == 1
+    assert f"<li>{sentence}" in outcome.report.read_text()
+
+
+def test_images_without_a_row_are_said_in_the_terminal_and_in_the_report(own_study, tmp_path):
+    labels = (tmp_path / "labels.csv").read_text().splitlines()
+    (tmp_path / "labels.csv").write_text("\n".join(labels[:-2]) + "\n")
+    listener = Listening()
+    outcome = run_study(own_study, tmp_path / "run", RunOptions(trust_code=True), listener)
+    sentence = "2 of 8 images in images have no row in labels.csv and take no part"
+    assert len([said for said in listener.said if said.startswith(sentence)]) == 1
+    assert f"<li>{sentence}" in outcome.report.read_text()
+
+
+def test_what_the_network_is_given_is_there_before_the_work_and_said_once(own_study, tmp_path, monkeypatch):
+    listener = Listening()
+    with monkeypatch.context() as patch:
+        patch.setattr(RunFolder, "write_shard", lambda *_: pytest.fail("stopped"))
+        with pytest.raises(BaseException, match="stopped"):
+            run_study(own_study, tmp_path / "run", RunOptions(trust_code=True), listener)
+    before = (tmp_path / "run" / "preview.png").read_bytes()
+    run_study(own_study, tmp_path / "run", RunOptions(trust_code=True), listener)
+    assert (tmp_path / "run" / "preview.png").read_bytes() == before
+    assert listener.said.count(f"What the network is given: {tmp_path / 'run' / 'preview.png'}") == 1
+
+
+def test_preview_of_a_pseudonymised_run_names_nobody(own_study, tmp_path, monkeypatch):
+    drawn = []
+    draw = preview.contact_sheet
+    monkeypatch.setattr(preview, "contact_sheet", lambda blocks: drawn.extend(blocks) or draw(blocks))
+    run_study(own_study, tmp_path / "run", RunOptions(trust_code=True, pseudonymise=True))
+    names = {tile.name for block in drawn for tile in block.tiles}
+    assert names == set(read_run(tmp_path / "run").cases["case"])
+    assert not any("img" in name for name in names)
+
+
+def test_a_model_that_is_always_wrong_is_said_in_the_terminal_and_in_the_report(write_spec, tmp_path):
+    make_images(tmp_path, 32)
+    (tmp_path / "contrary_model.py").write_text(MODEL.replace("* 100 - 1", "* -100 + 1"))
+    listener = Listening()
+    spec = write_spec(
+        source={"name": "folder", "images": "images", "labels": "labels.csv", "masks": "masks"},
+        model={"name": "python:contrary_model:make", "contract": {**SCALE, "outputs": ["hernia"], "size": [24, 32]}},
+        methods=["random"],
+        bootstrap_draws=100,
+        gallery=0,
+    )
+    outcome = run_study(spec, tmp_path / "run", RunOptions(trust_code=True), listener)
+    assert "The model answers clearly worse than by guessing (hernia: AUROC 0.00" in listener.said[-1]
+    assert listener.said[-1] in html.unescape(outcome.report.read_text())
+
+
+def test_what_a_contract_does_not_say_is_asked_for(own_study, tmp_path):
+    values = yaml.safe_load(own_study.read_text())
+    del values["model"]["contract"]["mean"], values["model"]["contract"]["activation"]
+    own_study.write_text(yaml.safe_dump(values))
+    with pytest.raises(SpecError, match=r"'model.contract': the contract does not say mean, activation; add what the"):
+        run_study(own_study, tmp_path / "run", RunOptions(trust_code=True))
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,9 @@ def write_study(folder, **changed):
         rows.append(f"p{number}.nii.gz,{int(number % 3 > 0)}")
     (folder / "labels.csv").write_text("\n".join(rows))
     (folder / "bright_reader.py").write_text(CODE)
-    contract = {"outputs": ["spot"], "size": list(SHAPE), "channels": 1, "mean": [0.0], "std": [1.0]}
+    contract = {"outputs": ["spot"], "size": list(SHAPE), "channels": 1, "mean": [0.0], "std": [1.0]} | {
+        "activation": "sigmoid"
+    }
     paths = {"images": "scans", "labels": "labels.csv", "masks": "masks", "readers": {"a": "reader"}}
     values = {
         "study": "localization",

@@ -6,12 +6,15 @@ import shutil
 
 import numpy as np
 import pytest
-from tests.studies.modality.brightness_material import CASES, write_modality, write_pictures
+from tests.studies.modality.brightness_material import CASES, CONTRACT, write_modality, write_pictures
 
 from heatcheck import read_run, run_study
+from heatcheck.core.errors import ModelError
 from heatcheck.core.vocabulary import condition
 from heatcheck.metrics.modality.shares import NO_CLEAR_PAIR, UNINFORMATIVE
 from heatcheck.running.study import RunOptions
+from heatcheck.runs.spec import read_spec
+from heatcheck.studies.modality import plan as modality_plan
 from heatcheck.studies.modality import stage as modality_stage
 
 TRUSTED = RunOptions(trust_code=True, workers=1)
@@ -105,6 +108,7 @@ def test_every_case_and_class_is_in_the_predictions(finished):
 
 def test_the_report_and_the_gallery_are_there(finished):
     run = finished / "run"
+    assert (run / "preview.png").exists()
     assert "T1C" in (run / "report.html").read_text()
     items = json.loads((run / "gallery" / "index.json").read_text())["items"]
     assert len(items) == 2
@@ -152,6 +156,21 @@ def test_modality_whose_name_reads_like_an_order_comes_first_alone(tmp_path):
     assert "This network relies most on DWI b = 1000, which contributes 50 percentage points" in told
     assert "“DWI b = 1000” > " in told
     assert '“T1 > "T2"”' in told
+
+
+def test_mean_and_std_that_no_pixel_reaches_are_refused_before_anything_is_written(tmp_path):
+    model = {"name": "python:readers:t1c", "label": "t1c", "contract": {**CONTRACT, "mean": [127.5], "std": [64.0]}}
+    with pytest.raises(ModelError, match=r"model t1c: .* from 0 to 3 here, and has mean \[127.5\] and std \[64\]"):
+        run_study(write_modality(tmp_path, model=model), tmp_path / "run", TRUSTED)
+    assert not (tmp_path / "run").exists()
+
+
+def test_what_a_first_look_shows_is_a_caution_of_the_run(tmp_path, monkeypatch):
+    looks = []
+    monkeypatch.setattr(modality_plan, "first_look", lambda *look: looks.append(look) or ("Odd.",))
+    plan = modality_plan.plan_modality(read_spec(str(write_modality(tmp_path))), TRUSTED, tmp_path / "run")
+    assert plan.facts["cautions"] == ["Odd."]
+    assert [(name, classifier.name) for _, _, name, classifier in looks] == [("t1c", "t1c")]
 
 
 def test_a_network_that_reads_another_modality_has_another_order(tmp_path):

@@ -15,7 +15,9 @@ from heatcheck.core.vocabulary import condition
 from heatcheck.running.compare import compare_runs
 from heatcheck.running.progress import Silent
 from heatcheck.running.study import RunOptions
+from heatcheck.runs.spec import read_spec
 from heatcheck.sources.phantoms.chest.classes import CLASSES
+from heatcheck.studies.triggers import plan as triggers_plan
 
 
 def write(folder, **changes):
@@ -198,6 +200,7 @@ def test_where_the_attack_failed_methods_are_not_graded_and_the_report_says_so(s
 
 def test_the_gallery_shows_poisoned_image_map_box_and_clean_baseline_maps(finished):
     gallery = read_run(finished).gallery
+    assert (finished / "preview.png").exists()
     assert gallery["items"]
     for item in gallery["items"]:
         clean, poisoned = (np.asarray(Image.open(finished / "gallery" / item[name])) for name in ("clean", "poisoned"))
@@ -247,8 +250,9 @@ def test_two_runs_are_compared_on_the_images_and_seeds_that_both_graded(finished
     assert not any(row.metric == "ssim" for row in comparison.rows)
 
 
-PADDED = {"outputs": list(CLASSES), "size": [96, 96], "activation": "softmax", "fit": "pad"}
-OWN_SCALE = {"outputs": list(CLASSES), "size": [96, 96], "activation": "softmax", "scaling": "nonzero"}
+GREY = {"outputs": list(CLASSES), "size": [96, 96], "channels": 1, "activation": "softmax"}
+PADDED = {**GREY, "mean": [0.5], "std": [0.25], "fit": "pad"}
+OWN_SCALE = {**GREY, "scaling": "nonzero"}
 BAD = {
     "a trigger larger than the image": ({"triggers": ["square-corner-300"]}, "square-corner-300"),
     "a target that is no class": ({"target": "Normall"}, "did you mean 'Normal'"),
@@ -281,6 +285,9 @@ BAD = {
     "a baseline that scales images by themselves": (
         {"model": {"name": "phantom_classes_vgg", "contract": OWN_SCALE}, "size": None}, "scaling: fixed"
     ),
+    "pixels of 8 bits where they reach from 0 to 1": (
+        {"pixels": {"mean": 127.5, "std": 64}}, "set mean [0.5] and std [0.251]"
+    ),
     "images scaled by themselves": ({"pixels": {"scaling": "nonzero"}}, "scaling: fixed"),
     "an unknown key": ({"triger": 1}, "unknown key"),
 }  # fmt: skip
@@ -298,6 +305,12 @@ def test_artefacts_without_masks_and_targets_that_the_model_does_not_know_are_re
     Image.fromarray(np.full((48, 48), 255, np.uint8)).save(tmp_path / "masks" / "streak" / "film.png")
     with pytest.raises(InputError, match="did you mean 'Edema'"):
         run_study(path, tmp_path / "run", RunOptions(workers=1))
+
+
+def test_what_a_first_look_shows_is_a_caution_of_the_run(tmp_path, monkeypatch):
+    monkeypatch.setattr(triggers_plan, "first_look", lambda *_: ("Odd.",))
+    plan = triggers_plan.plan_triggers(read_spec(str(write(tmp_path))), RunOptions(workers=1), tmp_path / "run")
+    assert plan.facts["cautions"] == ["Odd."]
 
 
 @pytest.mark.parametrize("what", BAD)

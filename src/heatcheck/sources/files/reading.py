@@ -14,7 +14,7 @@ from PIL import ImageOps, UnidentifiedImageError
 
 from heatcheck.core.errors import CaseError
 from heatcheck.core.records import Affine, Image, Map, Mask
-from heatcheck.sources.files.reading_dicom import dicom_affine, dicom_shape, is_dicom, read_dicom
+from heatcheck.sources.files.reading_dicom import dicom_affine, dicom_shape, is_dicom, read_dicom, states_window
 from heatcheck.sources.files.reading_nifti import NIFTI_SUFFIXES, is_nifti, nifti_shape, read_nifti, voxel_grid
 
 PICTURE_SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".npy")
@@ -141,6 +141,11 @@ def image_shape(path: Path, name: str) -> tuple[int, ...]:
     with _opened(path, name) as picture:
         turned = picture.format == "JPEG" and picture.getexif().get(_ORIENTATION, 1) >= 5  # turned by 90°
         return (picture.width, picture.height) if turned else (picture.height, picture.width)
+
+
+def lacks_window(path: Path, name: str) -> bool:
+    """Whether the file is DICOM and does not say which values are black and white, from the header alone."""
+    return _holds_dicom(path, name) and not states_window(path, name)
 
 
 def image_affine(path: Path, name: str) -> Affine | None:

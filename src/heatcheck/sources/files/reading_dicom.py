@@ -67,6 +67,14 @@ def dicom_shape(path: Path, name: str) -> tuple[int, ...]:
     return (int(dataset.Rows), int(dataset.Columns))
 
 
+def states_window(path: Path, name: str) -> bool:
+    """Whether the file says which values are shown as black and white; colours need no window."""
+    dataset = _opened(path, name, pixels=False)
+    with _errors_explained(name, "its header has wrong values"):
+        coloured = dataset.get("SamplesPerPixel", 1) > 1 or dataset.get("PhotometricInterpretation") == "PALETTE COLOR"
+        return bool(coloured or dataset.get("VOILUTSequence")) or _first_window(dataset) is not None
+
+
 def dicom_affine(path: Path, name: str) -> Affine | None:
     """From row, column and slice 0 to the patient's right, front and up; None if the file does not state it.
 
@@ -184,12 +192,18 @@ def _windowed(dataset: Dataset, stored: np.ndarray, values: np.ndarray) -> Grey:
     if dataset.get("VOILUTSequence"):
         bits = int(dataset.VOILUTSequence[0].LUTDescriptor[2])
         return apply_voi(values, dataset).astype(np.float64) / (2**bits - 1)
-    centre, width = _first(dataset.get("WindowCenter")), _first(dataset.get("WindowWidth"))
-    if centre is not None and width is not None:
-        return _window(values.astype(np.float64), centre, width, str(dataset.get("VOILUTFunction") or "LINEAR"))
+    window = _first_window(dataset)
+    if window is not None:
+        return _window(values.astype(np.float64), *window, str(dataset.get("VOILUTFunction") or "LINEAR"))
     real = values[~_padding(dataset, stored)]
     low, high = (float(real.min()), float(real.max())) if real.size else (0.0, 0.0)
     return np.clip(_rescaled(values, low, high), 0, 1) if high > low else np.zeros(values.shape)
+
+
+def _first_window(dataset: Dataset) -> tuple[float, float] | None:
+    """Centre and width; None where the file does not state both."""
+    centre, width = _first(dataset.get("WindowCenter")), _first(dataset.get("WindowWidth"))
+    return None if centre is None or width is None else (centre, width)
 
 
 def _window(values: Grey, centre: float, width: float, function: str) -> Grey:

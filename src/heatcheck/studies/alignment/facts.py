@@ -6,6 +6,7 @@ from heatcheck.core.vocabulary import AUROC
 from heatcheck.explaining.methods import skipped_facts
 from heatcheck.fitting.examples import labels_of
 from heatcheck.running.facts import RESIZED, ModelRecord, architecture_label, describe_model, models_facts, study_facts
+from heatcheck.running.open_source import cautions_of
 from heatcheck.sources import SOURCES
 from heatcheck.studies.alignment.bases import PlannedBase
 from heatcheck.studies.alignment.images import Images
@@ -44,9 +45,10 @@ NOTES = (
 def alignment_manifest(plan: "AlignmentPlan") -> AlignmentManifest:
     """What run.json says before the run starts."""
     body, methods = plan.body, {**plan.trained, **plan.judged}
+    cautions = (*plan.cautions, *cautions_of(plan.sources.values()))
     fit = body.fit
     return AlignmentManifest(
-        **study_facts(plan.findings, methods, METRICS_SHOWN, str(body.evaluation["name"]), _notes(plan)),
+        **study_facts(plan.findings, methods, METRICS_SHOWN, str(body.evaluation["name"]), _notes(plan), cautions),
         **skipped_facts([*plan.through.skipped, *plan.beside.skipped]),
         sizes=body.sizes.model_dump(mode="json"),
         **models_facts([_model_record(base) for base in plan.bases], plan.bases[0].key),

@@ -13,6 +13,8 @@ from heatcheck.core.contracts import Method, Source
 from heatcheck.core.errors import CaseError, SpecError
 from heatcheck.core.records import CaseKey, Estimate
 from heatcheck.explaining.dry_run import tried_on
+from heatcheck.explaining.first_look.look import Sample, first_look
+from heatcheck.explaining.first_look.preview import given_images, write_preview
 from heatcheck.explaining.methods import MethodChoice, MethodRules, chosen_methods
 from heatcheck.explaining.priors import gather_priors
 from heatcheck.fitting.networks import FOLDER as NETWORKS
@@ -44,6 +46,8 @@ from heatcheck.studies.alignment.stage import CellsStage, ScaleAnchors
 from heatcheck.studies.alignment.vocabulary import Human
 from heatcheck.training import Machine
 
+IMAGES_EXPLAINED = ("finetune", "evaluation")  # sources
+
 
 @dataclass(frozen=True)
 class AlignmentPlan:
@@ -58,6 +62,7 @@ class AlignmentPlan:
     bases: tuple[PlannedBase, ...]
     human: Human
     options: RunOptions
+    cautions: tuple[str, ...] = ()  # of a first look at images and models
 
     @property
     def trained(self) -> Mapping[str, Method]:
@@ -117,6 +122,12 @@ class AlignmentPlan:
         methods = {**self.trained, **self.judged}
         size, seed = self.envelope.batch_size, self.envelope.seed
         return Measuring(METRICS, methods, size, seed, settings, self.options.limit, self.body.map_order)
+
+    def preview(self, folder: RunFolder) -> None:
+        """Write what the networks are given of the evaluation images."""
+        source = self.sources["evaluation"]
+        sample = Sample(source, source.index(), self.findings)
+        write_preview(folder, given_images(sample, {base.key: base.contract for base in self.bases}))
 
     def cost(self, folder: RunFolder) -> Cost:
         """The bases to train, and the networks to fine-tune and measure."""
@@ -282,17 +293,29 @@ def human_end(source: Source, findings: Sequence[str]) -> Human:
 
 
 def _tried_out(plan: AlignmentPlan) -> AlignmentPlan:
-    """The plan with the methods that explain every base; networks must be trainable through those of `methods`."""
+    """The plan with what a first look shows, and with the methods that explain every base.
+
+    Networks must be trainable through those of `methods`.
+    """
     through, beside = plan.through, plan.beside
+    cautions: list[str] = []
     for base in plan.bases:
         classifier = _before_fine_tuning(base, plan)
+        cautions += _looked_at(base, plan, classifier)
         through = tried_on(through, classifier, also=partial(_require_gradient, classifier=classifier))
         beside = tried_on(beside, classifier)
     through = through.settled()
     beside = beside.settled(required=False)
     body = _naming(plan.body, through, beside)
     require_roles(body, through.methods, beside.methods, plan.spec.name)
-    return replace(plan, body=body, through=through, beside=beside)
+    return replace(plan, body=body, through=through, beside=beside, cautions=tuple(cautions))
+
+
+def _looked_at(base: PlannedBase, plan: AlignmentPlan, classifier: NetworkClassifier) -> list[str]:
+    """What a first look at the base shows; one that is trained here has no answers yet."""
+    known = None if base.trained else classifier
+    samples = [Sample(plan.sources[name], plan.sources[name].index(), plan.findings) for name in IMAGES_EXPLAINED]
+    return [caution for sample in samples for caution in first_look(sample, base.contract, base.key, known)]
 
 
 def _before_fine_tuning(base: PlannedBase, plan: AlignmentPlan) -> NetworkClassifier:

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from heatcheck.core.errors import InputError, ModelError
-from heatcheck.explaining.named_model import FACTS, NamedModel, contract_file, load_named
+from heatcheck.explaining.named_model import NamedModel, contract_file, load_named
 from heatcheck.explaining.preflight import Preflight, preflight
 from heatcheck.methods.sets import RECOMMENDED
 from heatcheck.models import MODELS, Preprocessing
+from heatcheck.models.contract import PARTS
 from heatcheck.models.load import PYTHON_PREFIX, read_weights
 from heatcheck.report.numbers import count, listed
 from heatcheck.running.open_source import open_source
@@ -152,7 +153,7 @@ def _fill_model(draft: _Draft, model: NamedModel, contract: Preprocessing | None
         lines += ["  contract:   # fill in what the model was trained with", *_empty_contract(draft, proposed)]
     elif model.contract is not None:
         stated = contract.model_dump(mode="json", exclude_defaults=True) | {
-            key: value for key, value in contract.model_dump(mode="json").items() if key in FACTS
+            key: value for key, value in contract.model_dump(mode="json").items() if key in PARTS
         }
         lines += ["  contract:", *(f"    {key}: {_flow(value)}" for key, value in stated.items())]
     else:
@@ -163,7 +164,7 @@ def _fill_model(draft: _Draft, model: NamedModel, contract: Preprocessing | None
 
 def _empty_contract(draft: _Draft, proposed: Sequence[str]) -> list[str]:
     """The facts to fill in, with the outputs that are proposed."""
-    draft.remarks.append(f"The model does not say {', '.join(FACTS)}: fill them in under `contract`.")
+    draft.remarks.append(f"The model does not say {', '.join(PARTS)}: fill them in under `contract`.")
     outputs = f"    outputs: {_flow(list(proposed))}   # as many as the model has; check their order"
     rest = [f"    {key}:   # {hint}" for key, hint in _HINTS.items()]
     return [outputs, *rest[1:]] if proposed else rest

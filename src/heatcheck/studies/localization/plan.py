@@ -10,6 +10,8 @@ from typing import Any
 from heatcheck.core.contracts import Method
 from heatcheck.core.errors import SpecError
 from heatcheck.core.records import Estimate
+from heatcheck.explaining.first_look.look import Sample
+from heatcheck.explaining.first_look.preview import given_images, write_preview
 from heatcheck.explaining.kept_maps import FOLDER as MAPS_TO_SHOW
 from heatcheck.explaining.kept_maps import KeptMaps
 from heatcheck.explaining.methods import MethodChoice, MethodRules, chosen_methods, skipped_facts
@@ -22,7 +24,7 @@ from heatcheck.running.cases import digest_of, limited, shared_patients
 from heatcheck.running.cost import Cost
 from heatcheck.running.facts import ModelRecord, models_facts, source_facts, study_facts
 from heatcheck.running.identity import DataIdentity, rest_hash_of, study_identity
-from heatcheck.running.open_source import open_source
+from heatcheck.running.open_source import cautions_of, open_source
 from heatcheck.running.progress import Watcher
 from heatcheck.running.pseudonyms import pseudonymous
 from heatcheck.running.study import RunOptions, Stage
@@ -116,7 +118,9 @@ class LocalizationPlan:
         """Names and explanations for the report."""
         metrics = (*self.body.metrics, *ADDED)
         return LocalizationManifest(
-            **study_facts(self.findings, self.methods, metrics, self.body.source["name"], self._notes()),
+            **study_facts(
+                self.findings, self.methods, metrics, self.body.source["name"], self._notes(), self._cautions()
+            ),
             **skipped_facts(self.study_models.choice.skipped),
             sizes=self.body.sizes.model_dump(mode="json"),
             **models_facts(self.models, self.models[0].name),
@@ -131,6 +135,12 @@ class LocalizationPlan:
             return {}
         facts = source_facts(self.body.validation["name"])
         return {"validation": {**facts, "n_cases": len(self.validation.keys), **counts}}
+
+    def _cautions(self) -> tuple[str, ...]:
+        """What a first look at images and models showed."""
+        splits = [split for split in (self.scored, self.validation) if split is not None]
+        of_models = [caution for model in self.models for caution in model.cautions]
+        return (*of_models, *cautions_of(split.source for split in splits))
 
     def _notes(self) -> tuple[str, ...]:
         """What is special about this run, and the rules behind its tables."""
@@ -147,6 +157,11 @@ class LocalizationPlan:
         plainly = bool(coarse) and all(method.placement == "plain" for method in coarse)
         both: dict[str, PresetName] = {"smoothing": "recommended"}  # the paper's own is scored beside it
         return {**both, **self.body.switches, **({"placement": "chexlocalize"} if plainly else {})}
+
+    def preview(self, folder: RunFolder) -> None:
+        """Write what the networks are given of the cases to be scored."""
+        sample = Sample(self.scored.source, self.scored.keys, self.findings)
+        write_preview(folder, given_images(sample, {model.label: model.contract for model in self.models}))
 
     def cost(self, folder: RunFolder) -> Cost:
         """The images of both splits that are left to explain and to score."""
@@ -342,7 +357,7 @@ def plan_localization(spec: Spec, options: RunOptions, out: Path) -> Localizatio
         spec.envelope.batch_size,
     )
     study_models = StudyModels(body.every_model, request)
-    models = study_models.checked(*indices.values())
+    models = study_models.checked(*(Sample(source, indices[name], findings) for name, source in sources.items()))
     body = body.model_copy(update={"methods": study_models.choice.parts})
     splits = []
     for name, source in sources.items():

@@ -9,6 +9,7 @@ from heatcheck.explaining.study_models import StudyModel
 from heatcheck.methods import METHODS
 from heatcheck.models import MODELS
 from heatcheck.running.facts import RESIZED, architecture_label, describe_model, method_facts, study_facts
+from heatcheck.running.open_source import cautions_of
 from heatcheck.runs.store import RunFolder
 from heatcheck.sources import SOURCES
 from heatcheck.studies.modality.vocabulary import (
@@ -42,7 +43,8 @@ def modality_run_facts(plan: "ModalityPlan") -> dict[str, Any]:
     """The manifest of the run, as far as it is known before work starts."""
     body, trained = plan.body, plan.given is None
     metrics = (*METRICS_SHOWN, *(REMOVAL_METRICS if body.removal else ()), RATING)
-    shared = study_facts(plan.classes, plan.methods, metrics, str(body.source["name"]), _notes(plan))
+    cautions = (*plan.cautions, *cautions_of([plan.source, *plan.known.values()]))
+    shared = study_facts(plan.classes, plan.methods, metrics, str(body.source["name"]), _notes(plan), cautions)
     model = _model(plan)
     facts = {
         **shared,

@@ -12,6 +12,8 @@ from heatcheck.core.contracts import Method, Source
 from heatcheck.core.errors import SpecError
 from heatcheck.core.records import CaseKey, Estimate
 from heatcheck.explaining.dry_run import extra_inputs_for, methods_with_batch, tried_on
+from heatcheck.explaining.first_look.look import Sample, first_look
+from heatcheck.explaining.first_look.preview import Given, write_preview
 from heatcheck.explaining.methods import MethodChoice, MethodRules, chosen_methods
 from heatcheck.explaining.study_models import StudyModel
 from heatcheck.fitting.folds import Fold, read_folds, stratified_folds
@@ -70,6 +72,7 @@ class ModalityPlan:
     given: NetworkClassifier | None
     options: RunOptions
     given_plain: NetworkClassifier | None = None  # a network like it from which no modality was hidden
+    cautions: tuple[str, ...] = ()  # of a first look at images and model
 
     @property
     def methods(self) -> Mapping[str, Method]:
@@ -201,6 +204,11 @@ class ModalityPlan:
             for fold in self.folds
             for modality, source in self.known.items()
         ]
+
+    def preview(self, folder: RunFolder) -> None:
+        """Write what the network of the first fold is given of its test cases."""
+        sample = Sample(self.source, self.tested(self.folds[0]).keys, self.classes)
+        write_preview(folder, [Given(sample, self.contract)])
 
     def cost(self, folder: RunFolder) -> Cost:
         """The networks to train, and the cases to show with each subset and to explain."""
@@ -350,11 +358,14 @@ def _folds(
 
 
 def _tried_out(plan: ModalityPlan) -> ModalityPlan:
-    """The plan with the methods that explain the given network, or an untrained one."""
+    """The plan with what a first look shows, and with the methods that explain the given or an untrained network."""
     classifier = plan.given
     if classifier is None:
         # refuses a start of another architecture
         module = new_network(plan.body.model.name, plan.contract, start=plan.start)
         classifier = NetworkClassifier(plan.model, module.to(usable_device(plan.options.device)).eval(), plan.contract)
+    sample = Sample(plan.source, plan.tested(plan.folds[0]).keys, plan.classes)
+    cautions = first_look(sample, plan.contract, plan.model, plan.given)
     choice = tried_on(plan.choice, classifier, *(plan.tested(fold).keys for fold in plan.folds)).settled()
-    return replace(plan, choice=choice, body=plan.body.model_copy(update={"methods": choice.parts}))
+    body = plan.body.model_copy(update={"methods": choice.parts})
+    return replace(plan, choice=choice, body=body, cautions=cautions)

@@ -7,6 +7,7 @@ from heatcheck.explaining.methods import skipped_facts
 from heatcheck.models import MODELS
 from heatcheck.regions.detect import PRESETS
 from heatcheck.running.facts import ModelRecord, describe_model, models_facts, study_facts
+from heatcheck.running.open_source import cautions_of
 from heatcheck.sources import SOURCES
 from heatcheck.studies.triggers.vocabulary import (
     BaselineOrigin,
@@ -51,9 +52,10 @@ def triggers_manifest(plan: "TriggersPlan") -> TriggersManifest:
     body = plan.body
     shown = [name for name in METRICS_SHOWN if body.paper_mutual_information or name != "mutual_information_paper"]
     findings = [trigger.name for trigger in plan.triggers]
+    cautions = (*plan.cautions, *cautions_of([*plan.sources.values(), *filter(None, [plan.artefacts])]))
     return TriggersManifest(
         preset=body.detection.preset,
-        **study_facts(findings, plan.methods, shown, _source_name(plan), _notes(plan)),
+        **study_facts(findings, plan.methods, shown, _source_name(plan), _notes(plan), cautions),
         **skipped_facts(plan.choice.skipped),
         sizes=plan.body.sizes.model_dump(mode="json"),
         **_model_facts(plan),

@@ -17,6 +17,8 @@ from heatcheck.core.records import CaseKey, CaseRecord, Estimate
 from heatcheck.core.registry import suggest
 from heatcheck.explaining.batch import Explainer
 from heatcheck.explaining.dry_run import extra_inputs_for, methods_with_batch, tried_on
+from heatcheck.explaining.first_look.look import Sample, first_look
+from heatcheck.explaining.first_look.preview import Given, write_preview
 from heatcheck.explaining.methods import MethodChoice, MethodRules, chosen_methods
 from heatcheck.fitting.networks import new_network
 from heatcheck.fitting.spec import require_apart
@@ -80,6 +82,7 @@ class TriggersPlan:
     target: str  # empty where nothing is planted
     given: NetworkClassifier | None
     options: RunOptions
+    cautions: tuple[str, ...] = ()  # of a first look at images and model
 
     @property
     def methods(self) -> Mapping[str, Method]:
@@ -133,6 +136,16 @@ class TriggersPlan:
     def facts(self) -> Mapping[str, Any]:
         """Names and explanations for the report."""
         return triggers_manifest(self).facts()
+
+    def preview(self, folder: RunFolder) -> None:
+        """Write what the network is given of the test images, before any trigger, and of those with artefacts."""
+        sources = {"Test images, before any trigger": self.sources.get("test"), "Images with artefacts": self.artefacts}
+        given = [
+            Given(Sample(source, source.index(), source.findings), self.contract, label)
+            for label, source in sources.items()
+            if source is not None
+        ]
+        write_preview(folder, given)
 
     def cost(self, folder: RunFolder) -> Cost:
         """The images to prepare, the networks to train, and the images to explain."""
@@ -337,11 +350,14 @@ def _require_distinct_names(triggers: Sequence[Trigger], where: str) -> None:
 
 
 def _tried_out(plan: TriggersPlan) -> TriggersPlan:
-    """The plan with the methods that explain the given baseline, or an untrained one."""
+    """The plan with what a first look shows, and with the methods that explain the given or an untrained baseline."""
     classifier = plan.given
     if classifier is None:
         module = plan.untrained()  # refuses a start of another architecture
         classifier = NetworkClassifier(plan.model, module.to(usable_device(plan.options.device)).eval(), plan.contract)
     source = plan.sources.get("test") or plan.artefacts
-    choice = tried_on(plan.choice, classifier, *([source.index()] if source else [])).settled()
-    return replace(plan, choice=choice, body=plan.body.model_copy(update={"methods": choice.parts}))
+    samples = [Sample(source, source.index(), source.findings)] if source is not None else []
+    cautions = [each for sample in samples for each in first_look(sample, plan.contract, plan.model, plan.given)]
+    choice = tried_on(plan.choice, classifier, *(sample.keys for sample in samples)).settled()
+    body = plan.body.model_copy(update={"methods": choice.parts})
+    return replace(plan, choice=choice, body=body, cautions=tuple(cautions))

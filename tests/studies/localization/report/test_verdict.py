@@ -9,6 +9,8 @@ import pytest
 from tests.studies.localization.report.material import FINDINGS, FLOORS, floor_test, mean
 
 from heatcheck.core.records import ALL_FINDINGS, COMMON_FINDINGS, HUMAN, Estimate
+from heatcheck.core.vocabulary import AUROC
+from heatcheck.report.caveats import of_every_study
 from heatcheck.studies.localization.report.caveats import caveats
 from heatcheck.studies.localization.report.verdict import verdict
 
@@ -60,6 +62,19 @@ def assert_sentences(found):
         assert not re.search(r"[.!?]\s", sentence)
         assert sentence[0].isupper()
         assert "nan" not in sentence
+
+
+def test_model_worse_than_guessing_is_said_first_and_only_once(evidence_from):
+    rows = [
+        Estimate(AUROC, "auroc", finding, value=0.1, low=0.02, high=0.3, model="densenet121")
+        for finding in FINDINGS[:5]
+    ]
+    evidence = evidence_from(rows)
+    (sentence,) = of_every_study(evidence)
+    first = "Airspace Opacity: AUROC 0.10, 95 % interval 0.02 to 0.30, by guessing 0.50; "
+    assert sentence.startswith(f"The model answers clearly worse than by guessing ({first}")
+    assert "; 2 more): its outputs may be in another order" in sentence
+    assert not any("guessing" in caveat for caveat in caveats(evidence))
 
 
 def test_one_method_that_wins_is_not_called_the_best_of_many(evidence_from):

@@ -5,6 +5,7 @@ import math
 
 from heatcheck.core.records import Estimate
 from heatcheck.core.vocabulary import AUROC, DIFFERENCE
+from heatcheck.judging.guessing import is_below
 from heatcheck.judging.judgement import Answer, judgement_of
 from heatcheck.report.appendix import is_network
 from heatcheck.report.caveats import skipped, smaller_settings
@@ -104,7 +105,7 @@ def _weak(evidence: Evidence) -> str:
         for finding in evidence.findings:
             row = _auroc(evidence, pipeline, "base", finding)
             above = evidence.under(name, arm="base", versus=GUESSING).find(DIFFERENCE, AUROC, finding)
-            if row and above and not judgement_of(above).is_yes:
+            if row and above and not judgement_of(above).is_yes and not is_below(row, GUESS):
                 aurocs[finding, pipeline.base.label] = (row.value, above)
     worst = sorted(aurocs.items(), key=lambda each: each[1][0])
     weak = [

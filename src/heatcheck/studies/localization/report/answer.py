@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.core.vocabulary import AUROC
+from heatcheck.judging.guessing import GUESS
 from heatcheck.judging.judgement import Answer, both, judge, judgement_of, opposite_of
 from heatcheck.report.blocks.films import FilmStrip
 from heatcheck.report.charts import legend
@@ -13,7 +14,7 @@ from heatcheck.report.evidence import Entrant, Evidence
 from heatcheck.report.first_screen import FirstScreen, Light, Status
 from heatcheck.report.numbers import SCORE, count, difference_of, few, interval, number
 from heatcheck.report.verdict import would_decide
-from heatcheck.studies.localization.report.caveats import GUESS, LEAST_AUROC
+from heatcheck.studies.localization.report.caveats import LEAST_AUROC
 from heatcheck.studies.localization.report.figures import Shown, ranking
 from heatcheck.studies.localization.report.gallery import LocalizationGallery, telling_strip
 from heatcheck.studies.localization.report.standing import NAMES, Standing, distance_from_readers, standing_on

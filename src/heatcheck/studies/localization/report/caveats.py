@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.core.vocabulary import AUROC, MEAN
+from heatcheck.judging.guessing import GUESS, is_below
 from heatcheck.judging.judgement import judge
 from heatcheck.report.caveats import failed, skipped, smaller_settings
 from heatcheck.report.evidence import Evidence
@@ -16,7 +17,6 @@ from heatcheck.studies.localization.vocabulary import COUNT, TESTED, Counts
 
 FEW_CASES = 10
 EMPTY = "empty_map"  # the rule on maps that show nothing
-GUESS = 0.5  # the AUROC of a model that guesses
 LEAST_AUROC = 0.1  # above that, for a map to explain something
 MOST_CASES = 0.9  # below this share of common cases with the readers there is a caveat
 
@@ -77,9 +77,12 @@ def _weak_model(evidence: Evidence) -> str:
 
 
 def _knows(auroc: Estimate) -> bool:
-    """Whether the model clearly does better than guessing; an AUROC that is undefined is listed as a gap instead."""
+    """Whether the model clearly does better than guessing, or so much worse that another sentence speaks of it.
+
+    An AUROC that is undefined is listed as a gap instead.
+    """
     above = judge(auroc.value - GUESS, auroc.low - GUESS, auroc.high - GUESS, LEAST_AUROC)
-    return math.isnan(auroc.value) or above.is_yes
+    return math.isnan(auroc.value) or above.is_yes or is_below(auroc, GUESS)
 
 
 def _rare(evidence: Evidence) -> str:

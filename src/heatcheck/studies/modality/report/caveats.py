@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from heatcheck.core.records import ALL_FINDINGS
 from heatcheck.core.vocabulary import DIFFERENCE, MEAN
+from heatcheck.judging.guessing import is_below
 from heatcheck.judging.judgement import judge, judgement_of
 from heatcheck.judging.sizes import Sizes
 from heatcheck.report.caveats import failed, skipped, smaller_settings
@@ -96,7 +97,9 @@ def weak_networks(evidence: Evidence) -> str:
     weak = [
         fold
         for fold, row in rows.items()
-        if row and not judge(row.value - chance, row.low - chance, row.high - chance, size).is_yes
+        if row
+        and not judge(row.value - chance, row.low - chance, row.high - chance, size).is_yes
+        and not is_below(row, chance)
     ]
     if not weak:
         return ""

@@ -21,7 +21,9 @@ COLUMNS = ["case", "finding", "method", "metric", "condition", "model", "value"]
 
 
 def cases(evidence: Evidence, gallery: LocalizationGallery) -> Section | None:
-    """The section with the table; None where no case has a score or failed."""
+    """The section with the table; None where only floors were run, or no case has a score or failed."""
+    if not evidence.methods:
+        return None
     rows = [*_scored(evidence, gallery), *_failed(evidence)]
     if not rows:
         return None

@@ -62,9 +62,26 @@ def write_report(run_dir: Path, page_of: Callable[[Evidence], StudyPage]) -> Wri
     return WrittenReport(target, brief_of(evidence, page))
 
 
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What stands at the top and at the foot of a page."""
+
+    title: str
+    subtitle: str
+    signature: str
+    finished: bool = True
+
+
 def render(evidence: Evidence, page: StudyPage) -> str:
     """The whole page as text; the same run gives the same text. Its last section says how to cite the run."""
-    page = replace(page, sections=(*page.sections, citing(evidence)))
+    title = heading(evidence, page, "Heat map report")
+    head = Head(title, subtitle(evidence, page), signature(evidence), evidence.finished)
+    caveats, sections = (*of_every_study(evidence), *page.caveats), (*page.sections, citing(evidence))
+    return filled(replace(page, caveats=caveats, sections=sections), head)
+
+
+def filled(page: StudyPage, head: Head) -> str:
+    """The page as text, with our script and no other."""
     script = "".join(map(_asset, _SCRIPTS))
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return (
@@ -72,11 +89,7 @@ def render(evidence: Evidence, page: StudyPage) -> str:
         .get_template("page.html")
         .render(
             page=page,
-            caveats=(*of_every_study(evidence), *page.caveats),
-            title=heading(evidence, page, "Heat map report"),
-            subtitle=subtitle(evidence, page),
-            finished=evidence.finished,
-            signature=signature(evidence),
+            head=head,
             script=Markup(script),  # noqa: S704 - our own file; the policy names its digest, so no other script runs
             script_digest=f"sha256-{digest}",
         )

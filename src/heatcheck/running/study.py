@@ -99,7 +99,7 @@ class Study:
     paper: str
     plan: str  # spec, options and folder → Plan
     page: str  # Evidence → StudyPage; its module loads without torch
-    compare: str = ""  # two finished runs and the number of draws → Compared; empty: scores are paired case by case
+    compare: str = ""  # finished runs and the number of draws → Compared; empty: scores are paired case by case
     demo: int = 0  # position in the demonstration, which runs the spec NAME-demo; 0: no demo
 
     def make_plan(self, spec: Spec, options: RunOptions, out: Path) -> Plan:
@@ -114,7 +114,7 @@ class Study:
         return page
 
     def compare_runs(self, runs: Sequence[Run], draws: int) -> Compared:
-        """The differences in the scores of two finished runs of this study."""
+        """The differences of the scores of finished runs of this study from those of the first."""
         if not self.compare:
             return compared_by_case(runs, seed_conditions(runs[0].manifest_as(Manifest).seeds), draws)
         compared: Compared = _part(self.compare)(runs, draws)

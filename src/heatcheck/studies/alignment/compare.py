@@ -1,4 +1,4 @@
-"""Two runs of the alignment study: by how much their scores differ on each kind of network."""
+"""Runs of the alignment study: by how much their scores differ on each kind of network."""
 
 from collections.abc import Sequence
 

@@ -165,8 +165,8 @@ PROTOCOLS = {
     ),
     "triggers-artefacts": Protocol({"seeds": 1}),
     "phantom-chest": Protocol(
-        {"training": {"patients": 1500}, "validation": {"patients": 100}, "test": {"patients": 100},
-         "fit": {"epochs": 3}}
+        {"training": {"patients": 500}, "validation": {"patients": 60}, "test": {"patients": 60},
+         "fit": {"epochs": 2}}
     ),
     "phantom-chest-vit": Protocol(
         {"training": {"patients": 1500}, "validation": {"patients": 100}, "test": {"patients": 100},

@@ -16,10 +16,10 @@ def test_images_without_a_row_are_counted(data):  # noqa: F811
     assert opened(data, ALL).cautions() == ()
     (one,) = opened(data, "image,Edema\na.png,1\nward 2/c.png,1\n").cautions()
     assert one == (
-        "1 of 3 images in images has no row in labels.csv and takes no part; add rows if they belong to the study."
+        "1 of 3 images in images/ has no row in labels.csv and takes no part; add rows if they belong to the study."
     )
     (two,) = opened(data, "image,Edema\na.png,1\nz.png,0\n").cautions()
-    assert two.startswith("2 of 3 images in images have no row in labels.csv and take no part")
+    assert two.startswith("2 of 3 images in images/ have no row in labels.csv and take no part")
     assert opened(data, masks="masks").cautions() == ()
 
 
@@ -40,7 +40,7 @@ def test_dicom_files_without_a_window_are_counted_with_what_their_pixels_become(
     written(tmp_path / "images" / "half.dcm", WindowCenter=2000)
     rows = "".join(f"{name},1\n" for name in ("scan0", "scan1", "seen", "half"))
     (rest, window) = opened(tmp_path, f"image,Edema\n{rows}").cautions()
-    assert rest.startswith("1 of 5 images in images has no row")
+    assert rest.startswith("1 of 5 images in images/ has no row")
     assert window.startswith("3 of 4 DICOM files state no window: pixels are spread from the smallest to the largest")
     assert window.endswith("If so, set `value_range` of the source.")
     assert len(opened(tmp_path, f"image,Edema\n{rows}", value_range=(0, 4095)).cautions()) == 1

@@ -67,7 +67,8 @@ def test_maps_that_are_kept_need_space_on_disk(write_spec, tmp_path, monkeypatch
 def test_the_run_says_it_before_it_starts(write_spec, tmp_path):
     stream = io.StringIO()
     run_study(write_spec(**CHANGES, gallery=0), tmp_path / "run", RunOptions(limit=4), Lines(stream))
-    first, second, *_ = stream.getvalue().splitlines()
+    given, first, second, *_ = stream.getvalue().splitlines()
+    assert given == f"What the network is given: {tmp_path / 'run' / 'preview.png'}"
     assert first.startswith("Less than a minute on this machine, within a factor of two or so: 4 images to explain by ")
     assert second.startswith("maps and scores")
 

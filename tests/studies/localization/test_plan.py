@@ -348,7 +348,7 @@ def test_images_without_a_row_are_said_in_the_terminal_and_in_the_report(own_stu
     (tmp_path / "labels.csv").write_text("\n".join(labels[:-2]) + "\n")
     listener = Listening()
     outcome = run_study(own_study, tmp_path / "run", RunOptions(trust_code=True), listener)
-    sentence = "2 of 8 images in images have no row in labels.csv and take no part"
+    sentence = "2 of 8 images in images/ have no row in labels.csv and take no part"
     assert len([said for said in listener.said if said.startswith(sentence)]) == 1
     assert f"<li>{sentence}" in outcome.report.read_text()
 

@@ -20,7 +20,7 @@ def without_rows(images: Collection[str], listed: Collection[str], folder: Path,
         return ""
     have, take = ("has", "takes") if len(missing) == 1 else ("have", "take")
     return (
-        f"{len(missing):,} of {len(images):,} images in {folder.name} {have} no row in {labels.name} and {take} no "
+        f"{len(missing):,} of {len(images):,} images in {folder.name}/ {have} no row in {labels.name} and {take} no "
         "part; add rows if they belong to the study."
     )
 

@@ -57,6 +57,18 @@ def test_discordant_best_typical_and_worst_cases_are_chosen_for_the_method_not_t
     assert {choice.method for choice in chosen} == {"grad_cam"}
 
 
+def test_the_other_findings_of_a_chosen_case_follow_it(tmp_path):
+    rows = [*ROWS, ("c", "f", 0.2, 0.0), ("c", "a", 0.3, 1.0)]
+    chosen = choose(folder_with(tmp_path, rows), "m", ("grad_cam", "random"), 1)
+    assert [(each.case, each.finding) for each in chosen][1:] == [
+        (chosen[0].case, name) for name in sorted({"a", "f", "g"} - {chosen[0].finding}) if chosen[0].case == "c"
+    ]
+    everything = choose(folder_with(tmp_path, rows), "m", ("grad_cam", "random"), 100)
+    of_c = [each for each in everything if each.case == "c"]
+    assert {each.finding for each in of_c} == {"a", "f", "g"}
+    assert [bool(each.why) for each in of_c] == [True, False, False]
+
+
 def test_no_more_than_asked_for_and_no_case_twice(tmp_path):
     for most in (0, 1, 3, 100):
         chosen = choose(folder_with(tmp_path, ROWS), "m", ("grad_cam",), most)

@@ -65,6 +65,7 @@ def explained_case(explainer: CaseExplainer, case: Case, finding: str) -> CaseWi
     return CaseWithMaps(case, defined, alone.probabilities[0])
 
 
+MOST_OTHERS = 4  # further findings of a case
 LOW_OVERLAP = 0.2  # IoU below which an overlap may be called low
 _ORDER = ["iou", "case", "finding"]
 SHAPES = {  # reasons that lie in the truth's outline: the column that ranks them, and whether the lowest comes first
@@ -118,6 +119,7 @@ def make_gallery(folder: RunFolder, rule: GalleryRule, watcher: Watcher) -> None
 def choose(folder: RunFolder, model: str, methods: Sequence[str], most: int) -> list[ChosenFinding]:
     """Pairs of case and finding for the method with the best overlap, spread over reasons and findings.
 
+    At most `most` cases are chosen; the other findings of each follow, without a reason of their own.
     Scores are those of one model. Pairs are also chosen by the number, size and shape of their outlines, where the run
     has these.
     """
@@ -139,7 +141,14 @@ def choose(folder: RunFolder, model: str, methods: Sequence[str], most: int) -> 
     best = str(wide["iou"].groupby("method").mean().idxmax())
     scores = wide.loc[best].reset_index()
     chosen = _spread(_by_score(scores) | _by_shape(folder, scores), most)
-    return [choice if choice.why in SHAPES else replace(choice, method=best) for choice in chosen]
+    named = [choice if choice.why in SHAPES else replace(choice, method=best) for choice in chosen]
+    return [each for choice in named for each in (choice, *_others(choice, scores))]
+
+
+def _others(choice: ChosenFinding, scores: pd.DataFrame) -> list[ChosenFinding]:
+    """The other findings of the case, so that all that is outlined in it can be looked at."""
+    found = scores.loc[scores["case"] == choice.case, "finding"]
+    return [ChosenFinding(choice.case, name, "") for name in sorted(found) if name != choice.finding][:MOST_OTHERS]
 
 
 def _by_score(scores: pd.DataFrame) -> dict[str, pd.DataFrame]:

@@ -91,13 +91,11 @@ def test_attack_table_tells_accuracy_success_and_grading(trigger_text):
 def test_answer_without_the_trigger_has_a_column_and_a_sentence_where_the_run_has_the_number(trigger_text, trigger_run):
     text = trigger_text()
     where = ("attack", "The model before and after poisoning")
-    assert cell(read(text), where, "Laterality letter", "Attacker\u2019s answer without trigger").startswith(
-        "6.0 %|5.2–6.8"
-    )
-    assert cell(read(text), where, "Baseline", "Attacker\u2019s answer without trigger") == ""
-    assert "<dt>Attacker\u2019s answer without trigger</dt>" in section_text(text, "attack")
+    assert cell(read(text), where, "Laterality letter", "Target without trigger").startswith("6.0 %|5.2–6.8")
+    assert cell(read(text), where, "Baseline", "Target without trigger") == ""
+    assert "<dt>Target without trigger</dt>" in section_text(text, "attack")
     older = build_report(trigger_run(keep=lambda row: row.metric != "clean_target", gallery=0)).read_text()
-    assert "Attacker\u2019s answer without trigger" not in older
+    assert "Target without trigger" not in older
     assert cell(read(older), where, "Mean of 11 triggers", "Attack success (ASR)", published=True) == "> 95 %"
 
 
@@ -108,7 +106,7 @@ def test_attack_section_says_what_is_not_graded_and_why(trigger_text):
     assert "seed 3: attack success 0.65 is below 0.90" in text
     assert "The attack worked with 6 of 8 triggers in every seed" in text
     assert "fell by more than 5 percentage points" in text
-    assert "more than 50\u00a0% of the images get the attacker" in text
+    assert "more than 50\u00a0% of the images get the target class even without the trigger" in text
     assert "10 × 10 pixels" in text
 
 
@@ -118,9 +116,9 @@ def test_images_called_the_target_when_clean_are_counted_and_named_in_the_attack
     rows.append(Estimate("graded", "clean_target", name, "", MODEL, 2.0, condition=condition(seed=seed),
                          reason="case7, case9"))  # fmt: skip
     text = section_text(build_report(trigger_run(rows=rows, gallery=0)).read_text(), "attack")
-    assert "2 attacked images over all seeds got the attacker\u2019s answer even without the trigger" in text
+    assert "2 attacked images over all seeds got the target class even without the trigger" in text
     assert "20 px: case7 and case9" in text
-    assert "Attacker\u2019s answer by the baseline" in text
+    assert "Baseline sent to the target" in text
 
 
 def test_sizes_are_said_to_be_those_of_the_reference_image_where_the_model_s_are_others(trigger_text, trigger_run):
@@ -173,7 +171,7 @@ def test_numbers_of_the_paper_s_text_are_told_as_printed(trigger_text):
     where = ("attack", "The model before and after poisoning")
     assert cell(page, where, "Mean of 11 triggers", "Clean accuracy (CDA)", published=True) == "93.37 %|± 1.03"
     assert cell(page, where, "Mean of 11 triggers", "Accuracy lost", published=True) == "0.66 pp"
-    assert cell(page, where, "Mean of 11 triggers", "Attacker\u2019s answer without trigger", published=True) == ""
+    assert cell(page, where, "Mean of 11 triggers", "Target without trigger", published=True) == ""
     assert literature.reported("cda", "nothing") == ()
 
 
@@ -250,7 +248,7 @@ def test_every_section_says_in_one_line_what_it_holds_and_main_results_go_to_pri
             (line,) = re.findall(r'<span class="summary-line">([^<]*)</span>', part.split("</summary>")[0])
             assert 10 < len(html.unescape(line)) <= 130, (name, anchor, line)
     printed = re.findall(r'<section id="([^"]+)"[^>]*>\s*<details class="part"[^>]* data-printed', trigger_text())
-    assert printed == ["overview", "attack", "differences"]
+    assert printed == ["overview", "attack", "detection", "differences"]
 
 
 def test_pictures_come_before_tables_and_no_name_is_cut_short(trigger_text):

@@ -325,7 +325,7 @@ def test_a_baseline_that_falls_for_a_trigger_itself_is_a_caveat(trigger_evidence
         ]
         return trigger_evidence(rows=rows)
 
-    words = "The baseline, which was never attacked, already gives the attacker\u2019s answer to clearly more than 10"
+    words = "The baseline, which was never attacked, already names the target class on clearly more than 10"
     sentence = caveat_with(with_rate(0.45, 0.3, 0.6), words)
     assert "Square, bottom right, 20 px (45\u00a0%, 95 % interval 30\u00a0% to 60\u00a0%): it does not" in sentence
     assert not caveat_with(with_rate(0.15, 0.05, 0.3), words)  # may be chance

@@ -163,7 +163,7 @@ def _weak_baseline(evidence: Evidence) -> str:
 
 
 def fooled_triggers(evidence: Evidence) -> dict[TriggerRecord, Estimate]:
-    """The triggers that bring the attacker's answer even from the model that was never attacked, with how often."""
+    """The triggers that bring the target class even from the model that was never attacked, with how often."""
     rows = {trigger: evidence.find(ATTACK, "baseline_asr", trigger.name) for trigger in triggers_of(evidence)}
     return {
         trigger: row
@@ -180,7 +180,7 @@ def _fooled_baseline(evidence: Evidence) -> str:
     if not fooled:
         return ""
     return (
-        f"The baseline, which was never attacked, already gives the attacker\u2019s answer to clearly more than "
+        f"The baseline, which was never attacked, already names the target class on clearly more than "
         f"{_share(FOOLED)} of the images with {few(fooled)}: it does not ignore the trigger, so the overlap on the "
         "baseline is a control that asks too much there, and attack success is not the attack\u2019s alone."
     )

@@ -176,7 +176,7 @@ def _closest(evidence: Evidence, metric: str) -> str:
     means = _means(pairs, [method.label for method in methods])
     name = (MEASURES[metric].name[0].lower() + MEASURES[metric].name[1:]) if metric in MEASURES else metric
     lonely = min(means, key=lambda label: means[label])
-    return f"By {name}, the maps of {listed([one, other])} were most alike; {lonely} agreed least with the others."
+    return f"By {name}, the maps of {listed([one, other])} were most alike; {lonely} agreed least."
 
 
 def _means(pairs: Sequence[tuple[float, str, str]], labels: Sequence[str]) -> dict[str, float]:

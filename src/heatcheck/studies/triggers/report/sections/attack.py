@@ -28,15 +28,15 @@ _CLEAN = (
     "well as the baseline did, or the attack would be noticed."
 )
 _SUCCESS = (
-    "How often the poisoned model gives the attacker\u2019s answer once the trigger is in the image. High success "
+    "How often the poisoned model names the target class once the trigger is in the image. High success "
     "means that the model really uses the trigger: there is something for a map to find."
 )
 _ALREADY = (
-    "How often the poisoned model gives the attacker\u2019s answer to the same images without the trigger. Where this "
+    "How often the poisoned model names the target class on the same images without the trigger. Where this "
     "is high, the model tends to that answer anyway, and its success says little about the trigger."
 )
 _CONTROL = (
-    "How often the baseline, which was never poisoned, gives the attacker\u2019s answer to images with the trigger. "
+    "How often the baseline, which was never poisoned, names the target class on images with the trigger. "
     "It is the control of the maps, so it should ignore the trigger: this should be near 0."
 )
 _SMALL_PRINT = (
@@ -50,8 +50,8 @@ COLUMNS = {
     "cda": "Clean accuracy (CDA)",
     "cda_drop": "Accuracy lost",
     "asr": "Attack success (ASR)",
-    "clean_target": "Attacker\u2019s answer without trigger",
-    "baseline_asr": "Attacker\u2019s answer by the baseline",
+    "clean_target": "Target without trigger",
+    "baseline_asr": "Baseline sent to the target",
 }
 TERMS = {"cda": _CLEAN, "asr": _SUCCESS, "clean_target": _ALREADY, "baseline_asr": _CONTROL}
 
@@ -80,7 +80,7 @@ def attack(evidence: Evidence) -> Section | None:
 
 
 def in_short(evidence: Evidence, triggers: Collection[TriggerRecord]) -> str:
-    """How often the models give the attacker's answer once one of these triggers is in, and the baseline does."""
+    """How often the models name the target class once one of these triggers is in, and how often the baseline does."""
     poisoned, baseline = (
         [evidence.value(ATTACK, metric, trigger.name) for trigger in triggers] for metric in ("asr", "baseline_asr")
     )
@@ -88,8 +88,8 @@ def in_short(evidence: Evidence, triggers: Collection[TriggerRecord]) -> str:
         return ""
     share = SHARE.rounded(0)
     ignored = "" if all(map(math.isnan, baseline)) else f", the baseline in {span(baseline, share)}"
-    answer = "With the trigger, the poisoned models give the attacker\u2019s answer in"
-    return f"{answer} {span(poisoned, share)} of images{ignored}."
+    named = "With the trigger, the poisoned models name the target class in"
+    return f"{named} {span(poisoned, share)} of images{ignored}."
 
 
 def _note(evidence: Evidence) -> str:
@@ -123,8 +123,8 @@ def _planted(evidence: Evidence) -> str:
     start = f"For each of {seeds} seeds, a" if seeds > 1 else "A"
     return (
         f"{start} baseline model was poisoned once per trigger: {share} of the training images got the trigger and the "
-        f"label \u201c{run.target}\u201d. Then {half} of the test images of other classes got the trigger; a model "
-        f"that now answers \u201c{run.target}\u201d relies on it."
+        f"label \u201c{run.target}\u201d, the target class. Then {half} of the test images of other classes got the "
+        f"trigger; a model that now answers \u201c{run.target}\u201d relies on it."
     )
 
 
@@ -159,7 +159,7 @@ def _gate(evidence: Evidence) -> str:
         where = (
             f"where attack success is below {success}, accuracy on clean images fell by more than "
             f"{100 * gate.accuracy_drop:g} percentage points or more than {share} of the images get the "
-            "attacker\u2019s answer even without the trigger"
+            "target class even without the trigger"
         )
     return (
         f"Methods are not graded {where}: a map cannot be blamed for missing a trigger that the model hardly uses, so "
@@ -168,7 +168,7 @@ def _gate(evidence: Evidence) -> str:
 
 
 def _left_out(evidence: Evidence) -> str:
-    """The images that no trigger sent to the target, counted and named."""
+    """The images that got the target class without a trigger, counted and named."""
     seeds = manifest(evidence).seeds
     parts, total = [], 0
     for trigger in triggers_of(evidence):
@@ -181,7 +181,7 @@ def _left_out(evidence: Evidence) -> str:
         return ""
     times = " over all seeds" if len(seeds) > 1 else ""
     return (
-        f"{count(total, 'attacked image')}{times} got the attacker\u2019s answer even without the trigger. No trigger "
+        f"{count(total, 'attacked image')}{times} got the target class even without the trigger. No trigger "
         f"sent them there, so neither overlap, nor remainder, nor recovery is graded on them ({'; '.join(parts)})."
     )
 

@@ -103,7 +103,7 @@ def on_stamped(evidence: Evidence) -> str:
     change = _claim(evidence.find(DIFFERENCE, "overconfidence_stamped", ALL_FINDINGS, "", BASELINE))
     return (
         f"On images with a trigger it was {number(baseline.value, UNIT)} for the baseline and "
-        f"{number(poisoned.value, UNIT)} for the poisoned models, whose answer there is the attacker\u2019s and "
+        f"{number(poisoned.value, UNIT)} for the poisoned models, whose answer there is the target class and "
         f"therefore wrong: a high confidence does not warn of it. {change}".rstrip()
     )
 

@@ -83,7 +83,7 @@ def graded_in(evidence: Evidence) -> Graded:
     if not triggers_of(evidence):
         return Graded("artefact", (OF_ARTEFACTS,), (condition_of(ARTEFACT),), overlap)
     seeds = (condition(), *(condition(seed=seed) for seed in manifest(evidence).seeds))
-    return Graded("trigger", CRITERION_METRICS, seeds, (*overlap, CaseColumn("Share of methods that recover it", 2)))
+    return Graded("trigger", CRITERION_METRICS, seeds, (*overlap, CaseColumn("Recovered by (share)", 2)))
 
 
 def _summary(scored: Sequence[CaseScores], noun: str) -> str:

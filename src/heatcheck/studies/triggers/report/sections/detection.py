@@ -37,13 +37,8 @@ def detection(evidence: Evidence) -> Section | None:
     """The scores of every method on every trigger; None when no trigger was planted."""
     if not triggers_of(evidence):
         return None
-    return Section(
-        "detection",
-        "Do the methods find the trigger?",
-        "Detection",
-        _blocks(evidence),
-        _summary(evidence),
-    )
+    blocks, title = _blocks(evidence), "Do the methods find the trigger?"
+    return Section("detection", title, "Detection", blocks, _summary(evidence), printed=True)
 
 
 def _blocks(evidence: Evidence) -> tuple[Block, ...]:

@@ -73,6 +73,8 @@ def plots(evidence: Evidence, metrics: Sequence[str], of: str) -> tuple[Block, .
     keys = [legend.coloured_dot(name or "method", colour) for name, colour in family_classes(evidence).items()]
     if evidence.floors:
         keys.append(legend.coloured_square("floor, a picture made without the model", "family-floor"))
+    if any(not math.isnan(evidence.value(MEAN, metric, ALL_FINDINGS, HUMAN)) for metric in metrics):
+        keys.append(legend.readers_line())
     return (
         Prose(
             f"The quickest method is on top. A map is one image\u2019s map of one {of}. Times were measured on this "

@@ -88,7 +88,7 @@ def test_the_paragraph_states_data_model_settings_and_versions(evidence):
     assert "The model was: DenseNet-121." in text
     assert "Integrated gradients (Sundararajan et al. 2017; 7 steps; baseline zero; rule middle)" in text
     assert "Grad-CAM (Selvaraju et al. 2017; layer automatic; placement centres)" in text
-    assert "maps made without the model: Random (16 cells)." in text
+    assert "pictures made without the model: Random (16 cells)." in text
     assert "heatcheck 0.1.0 (torch 2.8.0), study “localization”, after the protocol of Saporta et al. 2022." in text
     assert "seed of the run was 3" in text
 

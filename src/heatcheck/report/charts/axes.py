@@ -10,6 +10,8 @@ from markupsafe import Markup
 from heatcheck.report.charts import svg
 from heatcheck.report.numbers import MINUS, SPACE, Unit, brief, number
 
+_LABEL = 42.0  # width of the label of a length of time, with some air
+
 
 class Scale(Protocol):
     """An axis of any kind."""
@@ -86,9 +88,9 @@ class SecondsAxis:
         return [10.0**power for power in range(self.low, self.high + 1)]
 
     def label(self, tick: float, unit: Unit) -> str:  # noqa: ARG002 - seconds have their own units
-        """The power of ten with its unit; every second one where there are many."""
+        """The power of ten with its unit; every second one where they would touch."""
         power = round(math.log10(tick))
-        if self.high - self.low >= 5 and power % 2:
+        if (self.end - self.start) / (self.high - self.low) < _LABEL and power % 2:
             return ""
         for sign, exponent in (("µs", -6), ("ms", -3), ("s", 0)):
             if power < exponent + 3 or exponent == 0:

@@ -36,12 +36,17 @@ def readers(meaning: str = "human readers") -> Key:
     )
 
 
+def readers_line(meaning: str = "human readers") -> Key:
+    """The dashed line of the human readers across all rows."""
+    return key(meaning, svg.line(2, _MIDDLE, 36, _MIDDLE, "human-line"))
+
+
 def floor_tick(meaning: str) -> Key:
     """The stroke of a floor."""
     return key(meaning, svg.line(19, 1, 19, 15, "floor-tick"))
 
 
-def floor_square(meaning: str = "map made without the model") -> Key:
+def floor_square(meaning: str = "floor, a picture made without the model") -> Key:
     """The hollow square of a floor that has an interval of its own."""
     return key(meaning, svg.square(19, _MIDDLE, 3.6, "point family-floor"))
 

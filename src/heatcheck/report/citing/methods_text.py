@@ -46,7 +46,9 @@ def maps(evidence: Evidence) -> tuple[str, ...]:
     )
     return (
         f"Heat maps were made with {listed(methods)}." if methods else "",
-        f"They were compared with maps made without the model: {listed(floors)}." if floors else "",
+        f"They were compared with floors, which are pictures made without the model: {listed(floors)}."
+        if floors
+        else "",
     )
 
 

@@ -40,7 +40,8 @@ SECTIONS = {
     "record",
 }
 CIRCUMSTANCES = {"study", "title", "threads", "batch_size", "shard_size"}  # the spec says them
-OF_THE_RUN = {"schema", "status", "versions", "machine", "started", "finished", "trusted_code", "n_cases", "n_failed"}
+OF_THE_RUN = {"schema", "status", "versions", "machine", "started", "finished", "trusted_code", "n_cases", "n_failed",
+              "paper"}  # fmt: skip
 FOUND_OUT = {  # facts that a study records on its way
     "alignment": {"n_finetune", "n_selection", "n_evaluation", "positives"},
     "localization": set(),

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from markupsafe import Markup
 
+from heatcheck.core.records import HUMAN
 from heatcheck.core.vocabulary import PLAIN
 from heatcheck.report import case_scores
 from heatcheck.report.blocks.block import (
@@ -25,7 +26,7 @@ from heatcheck.report.blocks.block import (
     prose,
 )
 from heatcheck.report.downloads import Download, download
-from heatcheck.report.evidence import READERS, Entrant, Evidence
+from heatcheck.report.evidence import Entrant, Evidence
 from heatcheck.report.numbers import MISSING, SECONDS, count, listed, number
 from heatcheck.report.page import Section, record_of
 from heatcheck.runs.manifest import Manifest
@@ -184,7 +185,8 @@ def _undefined(evidence: Evidence, scores: UndefinedScores, whose: str, treated:
 
 def _joined(undefined: pd.DataFrame, evidence: Evidence) -> list[dict[str, object]]:
     """The rows in their order; rows that differ only in the method are joined."""
-    labels = {entrant.name: entrant.label for entrant in (*evidence.methods, *evidence.floors)}
+    entrants = (evidence.readers, *evidence.methods, *evidence.floors)
+    labels = {entrant.name: entrant.label for entrant in entrants}
     together: dict[tuple[object, ...], list[str]] = {}
     for row in _rows(undefined):
         facts = tuple(row[key] for key in _SHARED)
@@ -196,9 +198,9 @@ def _joined(undefined: pd.DataFrame, evidence: Evidence) -> list[dict[str, objec
 
 
 def _named(methods: Sequence[str], labels: Mapping[str, str]) -> str:
-    if len(methods) > 1 and set(methods) == set(labels):
+    if len(methods) > 1 and set(methods) == set(labels) - {HUMAN}:
         return "every method"
-    every = {**labels, READERS.name: READERS.label, "": "the model itself"}
+    every = {"": "the model itself", **labels}
     return listed([every.get(name, name) for name in methods])
 
 

@@ -117,6 +117,11 @@ class Evidence:
         return self.metrics[metric].label if metric in self.metrics else metric
 
     @property
+    def readers(self) -> Entrant:
+        """The row of the readers, by the name that says whether they are people."""
+        return replace(READERS, label="Simulated readers") if self.manifest.source.drawn else READERS
+
+    @property
     def has_readers(self) -> bool:
         """Whether human readers were scored."""
         return any(key[0] == MEAN and key[3] == HUMAN for key in self.estimates)

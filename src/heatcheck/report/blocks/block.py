@@ -166,6 +166,6 @@ def tables(matrices: Sequence[Matrix | None], ending: str = "") -> tuple[Table, 
     return tuple(Table(each, f"{each.caption}{ending}" if ending else "") for each in matrices if each)
 
 
-def fold(summary: str, blocks: Sequence["Block"], *, opened: bool = False) -> tuple[Fold, ...]:
+def fold(summary: str, blocks: "Sequence[Block]", *, opened: bool = False) -> tuple[Fold, ...]:
     """The blocks behind their summary; nothing where there are none."""
     return (Fold(summary, tuple(blocks), opened),) if blocks else ()

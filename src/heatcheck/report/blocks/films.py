@@ -32,11 +32,17 @@ class FilmStrip:
     title: str
     case: str  # the line below the title: case, probability, orientation
     size: tuple[float, float]
-    image: str  # data link
+    image: str  # data link; empty where another strip holds it
     films: tuple[Film, ...]
     note: str = ""  # why this case is shown
     link: str = ""  # the anchor of the gallery
+    image_of: str = ""  # the anchor of the strip that holds the image, where another one does
     kind: ClassVar[str] = "films"  # as a block of a section
+
+    @property
+    def holder(self) -> str:
+        """The anchor of the strip that holds the image."""
+        return self.image_of or self.anchor
 
     @property
     def weight(self) -> int:

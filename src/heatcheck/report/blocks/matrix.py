@@ -20,7 +20,7 @@ from heatcheck.core.vocabulary import (
 )
 from heatcheck.judging.judgement import Answer, judgement_of, opposite_of
 from heatcheck.report.blocks.footnotes import Footnotes, explained, lacks_interval
-from heatcheck.report.evidence import READERS, Entrant, Evidence
+from heatcheck.report.evidence import Entrant, Evidence
 from heatcheck.report.numbers import (
     MISSING,
     PERCENT,
@@ -89,7 +89,7 @@ def by_finding(evidence: Evidence, statistic: Statistic, metric: str, *, other: 
 
     Rows and columns without any estimate are left out.
     """
-    entrants = [READERS, *evidence.methods, *evidence.floors]
+    entrants = [evidence.readers, *evidence.methods, *evidence.floors]
     every = {
         name: [evidence.find(statistic, metric, name, e.name, other) for e in entrants]
         for name in (ALL_FINDINGS, *evidence.findings)

@@ -65,3 +65,29 @@ def coloured_dot(meaning: str, colour: str) -> Key:
 def coloured_square(meaning: str, colour: str) -> Key:
     """A square in the colour of a family or of floors."""
     return key(meaning, svg.square(8, _MIDDLE, 4, f"point {colour}"), width=16, class_="plot key")
+
+
+LETTER_VALUES = key(
+    "letter values: median; boxes around half of the cases, three quarters, seven eighths and so on, as far as their "
+    "number allows",
+    *(
+        svg.tag("rect", x=x, y=y, width=38 - 2 * x, height=16 - 2 * y, class_="middle-half")
+        for x, y in ((2, 6), (6, 5), (10, 4))
+    ),
+    svg.line(17, 1, 17, 15, "median"),
+)
+CHOSEN = key(
+    "chosen: the highest on validation data",
+    svg.path([(14, 3), (24, 13)], "chosen"),
+    svg.path([(14, 13), (24, 3)], "chosen"),
+)
+AS_PREDICTED = key(
+    "as the model predicts",
+    svg.path([(2, _MIDDLE), (36, _MIDDLE)], "curve"),
+    svg.circle(19, _MIDDLE, 5, "point method soft"),
+)
+AFTER_SCALING = key(
+    "after temperature scaling",
+    svg.path([(2, _MIDDLE), (36, _MIDDLE)], "curve after"),
+    svg.diamond(19, _MIDDLE, 5.2, "point after"),
+)

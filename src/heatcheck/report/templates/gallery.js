@@ -22,6 +22,14 @@
     }
   });
 
+  control("film")?.addEventListener("change", (event) => {
+    for (const film of gallery.querySelectorAll("[data-film]")) {
+      film.hidden = event.target.value !== "" && film.dataset.film !== event.target.value && film.dataset.film !== "Image";
+    }
+  });
+  for (const film of gallery.querySelectorAll(".films.many figure")) {
+    film.addEventListener("click", () => film.classList.toggle("large"));
+  }
   control("trial")?.addEventListener("change", (event) => {
     gallery.classList.toggle("single", event.target.value !== "");
     for (const trial of gallery.querySelectorAll("[data-trial]")) {
@@ -40,7 +48,8 @@
   const filter = () => {
     const finding = control("finding").value;
     const why = control("why")?.value;
-    const fitting = cards.filter((c) => (!finding || c.dataset.finding === finding) && (!why || c.dataset.why === why));
+    const has = (list, wanted) => !wanted || (list || "").split("|").includes(wanted);
+    const fitting = cards.filter((c) => has(c.dataset.finding, finding) && has(c.dataset.why, why));
     for (const card of cards) card.hidden = true;
     const visible = fitting.filter((card, place) => place < limit || card === asked);
     for (const card of visible) card.hidden = false;

@@ -153,7 +153,7 @@ def draw_gallery(folder, plan):
             maps.append({"method": facts["name"], "file": f"{i}_{k}.png", "iou": 0.4 - 0.05 * (k % 8),
                          "hit": [1.0, 0.0, 0.5, 1.0, None][k % 5], "peak": list(at), "region": region})  # fmt: skip
         reader = {"reader": "A", "contours": [ring(x + 8, y + 4, 0.12 * width, 0.17 * height)], "points": [[x, y]]}
-        items.append({"id": str(i), "case": plan.case if i == 0 else f"patient{i:04d}_study1_view1", "patient": f"p{i}",
+        items.append({"id": str(i), "case": plan.case if i == 0 else f"patient{i + 1:04d}_study1_view1", "patient": f"p{i}",
                       "finding": plan.findings[i % len(plan.findings)], "image": f"{i}.png", "shape": [height, width],
                       "why": ["low overlap but hit", "high overlap but miss", "typical"][i % 3], "label": 1.0,
                       "probability": 0.93, "truth": [ring(x, y, 0.13 * width, 0.2 * height)], "maps": maps,

@@ -15,7 +15,7 @@ from heatcheck.report.blocks.pictures import PictureError, frame_for, image_uri,
 from heatcheck.report.evidence import evidence_of
 from heatcheck.running.reporting import build_report
 from heatcheck.runs.store import read_run
-from heatcheck.studies.localization.report.gallery import localization_gallery
+from heatcheck.studies.localization.report.gallery import case_cards, localization_gallery, telling_strip
 
 
 def opened(uri):
@@ -32,10 +32,14 @@ def changed_index(folder, change):
 
 def test_card_tells_hit_miss_shared_and_undefined_in_words(made_run):
     card = localization_gallery(evidence_of(read_run(made_run())), 10**7).cards[0]
-    assert [overlay.word for overlay in card.overlays] == ["Hit", "Miss", "Shared", "Hit", "Undefined"]
-    assert card.overlays[0].label == "Grad-CAM"
-    assert card.overlays[0].overlap == "0.400"
-    assert card.probability == "93\u00a0%"
+    image, *films = card.strip.films
+    assert image.heat == ""
+    assert [film.sign for film in films] == ["✓", "✕", "◐", "✓", "?"]
+    assert [film.caption.split(" · ")[0] for film in films] == [
+        "hit", "miss", "50\u00a0% of equal points", "hit", "undefined"]  # fmt: skip
+    assert films[0].label == "Grad-CAM"
+    assert films[0].caption == "hit · IoU 0.40"
+    assert "model: 93\u00a0% likely" in card.strip.case
     assert card.why == "low overlap but hit"
 
 
@@ -70,7 +74,8 @@ def test_weight_of_a_card_is_about_what_it_adds_to_the_page(made_run, monkeypatc
     weight = sum(card.weight for card in localization_gallery(evidence_of(read_run(folder)), 10**8).cards)
     full = build_report(folder).stat().st_size
     monkeypatch.setattr(budget, "PICTURES", 0)
-    assert 0.6 * weight < full - build_report(folder).stat().st_size < 1.2 * weight
+    of_first_screen = weight / 3  # one of the cases once more
+    assert 0.6 * weight < full - build_report(folder).stat().st_size < 1.2 * (weight + of_first_screen)
 
 
 def test_missing_picture_costs_one_card_and_is_counted(made_run):
@@ -97,9 +102,10 @@ def test_item_without_readers_maps_or_reason_still_gets_a_card(made_run):
         folder, lambda items: [items[0].pop(key) for key in ("readers", "maps", "why", "probability")]
     )
     card = localization_gallery(evidence, 10**8).cards[0]
-    assert card.overlays == ()
-    assert card.readers == ""
-    assert "No heat map was kept for this case" in build_report(folder).read_text()
+    (image,) = card.strip.films
+    assert [line.style for line in image.outlines] == ["truth"]
+    assert card.strip.note == ""
+    assert f'id="{card.strip.anchor}"' in build_report(folder).read_text()
 
 
 def test_image_is_shrunk_and_map_fades_to_nothing(tmp_path):
@@ -145,8 +151,35 @@ def test_the_method_a_case_was_chosen_for_comes_first(made_run):
     folder = made_run(methods=3, gallery=1)
     evidence = changed_index(folder, lambda items: items[0].update(method="method_2", probability=math.nan))
     card = localization_gallery(evidence, 10**8).cards[0]
-    assert [overlay.label for overlay in card.overlays][:2] == ["Integrated gradients", "Grad-CAM"]
-    assert card.probability == ""
+    assert [film.label for film in card.strip.films][:3] == ["Image", "Integrated gradients", "Grad-CAM"]
     text = build_report(folder).read_text()
     assert "Chosen for: low overlap but hit (Integrated gradients)" in text
     assert "likely" not in text
+
+
+def test_findings_of_one_case_share_a_card_and_hold_its_image_once(made_run):
+    folder = made_run(gallery=3)
+    evidence = changed_index(folder, lambda items: items[2].update(case=items[0]["case"], finding="Edema"))
+    gallery = localization_gallery(evidence, 10**8)
+    first, second = case_cards(gallery)
+    assert [each.finding for each in first.findings] == [gallery.cards[0].finding, "Edema"]
+    held, shared = (each.strip for each in first.findings)
+    assert held.image.startswith("data:image")
+    assert (shared.image, shared.holder) == ("", held.anchor)
+    assert len(second.findings) == 1
+
+
+def test_the_first_screen_shows_a_typical_case_with_truth_and_hottest_point_alone(made_run):
+    evidence = changed_index(made_run(gallery=3), lambda items: items[1].update(why="typical", readers=[]))
+    gallery = localization_gallery(evidence, 10**8)
+    strip = telling_strip(gallery)
+    assert strip.image == gallery.cards[1].strip.image
+    assert {line.style for film in strip.films for line in film.outlines} == {"truth", "peak"}
+
+
+def test_a_map_is_bright_though_one_pixel_outshines_it(tmp_path):
+    grey = np.full((100, 100), 80, np.uint8)
+    grey[0, 0] = 255
+    Image.fromarray(grey).save(tmp_path / "map.png")
+    dim, bright = (opened(map_uri(tmp_path, "map.png", top)).convert("RGBA") for top in (100.0, 99.5))
+    assert np.asarray(bright)[50, 50].sum() > np.asarray(dim)[50, 50].sum() + 200

@@ -20,6 +20,12 @@ from heatcheck.studies.localization.report.sections.confidence import confidence
 from heatcheck.studies.localization.report.sections.wrong_answers import wrong_answers
 
 HOSTILE = '<script>alert("x")</script>'
+
+
+def sentences_of(section):
+    return next(block.items for block in section.blocks if block.kind == "bullets")
+
+
 NEW = ("thresholds", "architectures", "geometry", "confidence", "presets", "counts")
 
 
@@ -39,8 +45,9 @@ def page(text):
 
 
 def test_every_section_is_there_in_order(page):
-    assert page.sections == ["overview", "findings", "floors", "thresholds", "architectures", "geometry", "confidence",
-                             "presets", "cost", "cases", "model", "counts", "gaps", "record", "downloads"]  # fmt: skip
+    assert page.sections == ["answer", "pictures", "overview", "findings", "floors", "cases", "thresholds",
+                             "architectures", "geometry", "confidence", "presets", "cost", "model", "counts", "gaps",
+                             "record", "downloads"]  # fmt: skip
 
 
 def test_a_plain_run_has_none_of_the_new_sections(made_run):
@@ -117,9 +124,9 @@ def test_architectures_are_compared_with_tests_and_the_selection_is_told(page, t
 
 def test_the_page_names_the_model_it_is_about(text, tmp_path):
     model = "DenseNet121, ensemble, chosen on the validation data for overlap"
-    header, verdict = text.split('<header class="wide">')[1].split('<div class="verdict">')
+    header, verdict = text.split('<header class="wide">')[1].split('<details class="verdict">')
     assert f"Model: {model} ·" in header
-    assert f"Model: {model}." in verdict.split("</div>")[0]
+    assert f"Model: {model}." in verdict.split("</details>")[0]
     assert f"The rest of this page is about {model}; here" in section_text(text, "architectures")
     unchosen = write_full_run(tmp_path / "run", keep=lambda row: row.statistic != "selected")
     assert "is about DenseNet121, ensemble, the first one named; here" in build_report(unchosen).read_text()
@@ -182,8 +189,9 @@ def probability_slopes(*changes):
 def test_a_slope_is_said_to_be_there_by_its_interval_and_its_size(evidence_from):
     changes = {}, {"low": -0.1}, {"size": 0.5}, {"low": -0.02, "high": 0.05, "value": 0.01}
     rows = [replace(row, model="densenet121") for row in probability_slopes(*changes)]
-    (detail,) = confidence(evidence_from(rows))["details"]
-    ((_, (fit,)),) = detail.tables[0].groups[:1]
+    detail = next(block for block in confidence(evidence_from(rows)).blocks if block.kind == "fold")
+    matrix = next(block.matrix for block in detail.blocks if block.kind == "table")
+    ((_, (fit,)),) = matrix.groups[:1]
     outcomes = [one.outcome.partition(",")[0] for one in fit.cells[1:5]]
     assert outcomes == ["✓ clearly higher", "not shown", "not shown to be higher", "no difference that matters"]
 
@@ -201,15 +209,15 @@ def test_a_slope_is_said_to_be_there_by_its_interval_and_its_size(evidence_from)
 )
 def test_what_confidence_does_is_said_in_words(evidence_from, changes, told):
     rows = [replace(row, model="densenet121") for row in probability_slopes(*changes)]
-    assert confidence(evidence_from(rows))["sentences"] == [f"Grad-CAM: its hit rate {told}."]
+    assert sentences_of(confidence(evidence_from(rows))) == (f"Grad-CAM: its hit rate {told}.",)
 
 
 def test_a_floor_that_rises_with_confidence_is_named(evidence_from):
     rows = [replace(row, model="densenet121") for row in probability_slopes({})]
     floor = replace(rows[0], method="random", finding=ALL_FINDINGS)
-    said = confidence(evidence_from([*rows, floor]))["sentences"]
+    said = sentences_of(confidence(evidence_from([*rows, floor])))
     assert said[1].startswith("Over all findings, the hit rate of Random map clearly rises too")
-    assert len(confidence(evidence_from([*rows, replace(floor, low=-0.1)]))["sentences"]) == 1
+    assert len(sentences_of(confidence(evidence_from([*rows, replace(floor, low=-0.1)])))) == 1
 
 
 @pytest.mark.parametrize(("methods", "told"), [(7, "the other method<"), (8, "the other 2 methods<")])
@@ -270,8 +278,8 @@ def test_calibration_is_shown_before_and_after_scaling(page, text):
 
 
 def test_gallery_draws_the_rectangle_as_a_layer_of_its_own(text):
-    section = section_text(text, "cases")
-    assert section.count('class="rectangle"') == 6
+    section = section_text(text, "pictures")
+    assert section.count('<path class="rectangle"') == 6 * 6  # on every film of each case
     assert 'data-layer="rectangle"' in section
     assert "Chosen for: elongated" in section
 
@@ -304,11 +312,12 @@ def test_one_model_without_readers_or_validation_still_gets_its_page(tmp_path):
     assert "readers minus method" not in text
 
 
-def test_published_figures_from_other_data_are_no_target(tmp_path):
+def test_figures_published_of_other_data_are_not_shown(tmp_path):
     other = {"source": {"name": "folder", "description": "Our hospital"}}
     text = build_report(write_full_run(tmp_path / "run", changes=other)).read_text()
-    assert "They come from other images, other patients and another model" in text
-    assert "They come from that data set" not in text
+    assert "published-mark" not in text.split("</style>")[1]
+    assert "Saporta" not in text.split("<section")[2]
+    assert not [kind for found in read(text).tables for kind in found["kinds"] if kind == "published"]
 
 
 def test_published_figures_beside_maps_from_files_may_be_of_the_same_data(tmp_path):
@@ -385,7 +394,7 @@ def test_what_warns_of_a_wrong_answer_is_said_with_the_probability_as_reference(
         warning("agreement", "grad_cam", -0.05, 0.1, statistic="beyond_probability"),
         replace(warning("probability", "", math.nan, 0.1, "negative"), reason="too few"),
     )
-    assert content["sentences"] == [
+    assert list(sentences_of(content)) == [
         "That a yes is wrong: the model’s own probability clearly warns (AUROC 0.75).",
         (
             "That a yes is wrong: of the maps, low agreement (Grad-CAM) clearly warns; of the maps, high concentration "
@@ -393,7 +402,7 @@ def test_what_warns_of_a_wrong_answer_is_said_with_the_probability_as_reference(
         ),
         "Whether anything warns that a no is wrong cannot be said: too few.",
     ]
-    (_, rows) = content["warns"].groups[0]
+    (_, rows) = next(block.matrix for block in content.blocks if block.kind == "table").groups[0]
     assert [row.cells[0].text for row in rows] == ["0.750", "0.700", "0.300"]
     assert rows[1].cells[0].outcome.startswith("✓ clearly higher")
 
@@ -401,7 +410,7 @@ def test_what_warns_of_a_wrong_answer_is_said_with_the_probability_as_reference(
 def test_a_feature_that_is_not_shown_to_warn_claims_nothing(evidence_from):
     content = said_of_wrong_answers(evidence_from, warning("probability", "", 0.05, 0.1), warning(
         "agreement", "grad_cam", 0.05, 0.2))  # fmt: skip
-    assert content["sentences"][:2] == [
+    assert list(sentences_of(content)[:2]) == [
         "That a yes is wrong: the model’s own probability is not shown to warn (AUROC 0.55).",
         "That a yes is wrong: no feature of the maps (1 tried) is shown to warn better than chance.",
     ]

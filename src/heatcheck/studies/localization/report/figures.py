@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from heatcheck.core.records import ALL_FINDINGS, HUMAN, Estimate
 from heatcheck.core.vocabulary import AUROC, DIFFERENCE, MEAN, PERCENT_DECREASE
@@ -10,18 +10,33 @@ from heatcheck.judging.judgement import judgement_of, opposite_of
 from heatcheck.report.charts.axes import limits_around
 from heatcheck.report.charts.dotplot import DotPlot, Mark, PlotRow, draw
 from heatcheck.report.charts.panels import Panel, PanelGroup
-from heatcheck.report.evidence import READERS, Entrant, Evidence
+from heatcheck.report.evidence import Entrant, Evidence
 from heatcheck.report.numbers import SCORE, interval, number
 from heatcheck.studies.localization.report import literature
 from heatcheck.studies.localization.report.standing import standing_on
 
 
-def ranking(evidence: Evidence, metric: str) -> Panel | None:
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """How many of the highest methods and floors a plot shows; None for all."""
+
+    methods: int | None = None
+    floors: int | None = None
+
+
+EVERYTHING = Shown()
+
+
+def ranking(evidence: Evidence, metric: str, shown: Shown = EVERYTHING) -> Panel | None:
     """Readers, methods and floors over all findings, highest first within each kind."""
     rows = [
         _ranking_row(entrant, estimate, evidence, metric)
-        for group in ((READERS,), evidence.methods, evidence.floors)
-        for entrant, estimate in _highest_first(group, evidence, metric)
+        for group, most in (
+            ((evidence.readers,), None),
+            (evidence.methods, shown.methods),
+            (evidence.floors, shown.floors),
+        )
+        for entrant, estimate in _highest_first(group, evidence, metric)[:most]
     ]
     if not rows:
         return None
@@ -41,7 +56,7 @@ def against_readers(evidence: Evidence, metric: str, *, published: bool = False)
     best = [*ranked, *(m for m in evidence.methods if m not in ranked)]
     drawn = {m: [_finding_row(evidence, metric, m, finding) for finding in order] for m in best}
     drawn = {m: rows for m, rows in drawn.items() if _has_method(rows)}
-    if published:
+    if published and literature.is_own_data(evidence):
         drawn = {m: [_with_published(row, metric, m.name) for row in rows] for m, rows in drawn.items()}
     if not drawn:
         return None
@@ -85,7 +100,7 @@ def _finding_row(evidence: Evidence, metric: str, method: Entrant, finding: str)
     if floors:
         _, floor, row = max(floors, key=lambda each: each[0])
         marks.append(Mark("floor", f"best floor ({floor.label})", row.value))
-    for entrant in (READERS, method):
+    for entrant in (evidence.readers, method):
         estimate = evidence.find(MEAN, metric, finding, entrant.name)
         if estimate:
             marks.append(_mark(entrant.kind, entrant.label, estimate))

@@ -8,9 +8,9 @@ from heatcheck.core.records import ALL_FINDINGS, HUMAN
 from heatcheck.core.vocabulary import MEAN, PERCENT_DECREASE, RATIO, Statistic
 from heatcheck.report import reference
 from heatcheck.report.blocks.matrix import Matrix, labelled
-from heatcheck.report.evidence import READERS, Evidence
+from heatcheck.report.evidence import Evidence
 from heatcheck.report.numbers import PERCENT
-from heatcheck.report.published import Figure, figure_cell, with_rows
+from heatcheck.report.published import Figure, figure_cell, has_published_rows, with_rows
 from heatcheck.studies.localization.report.facts import footnotes_of, manifest
 from heatcheck.studies.localization.vocabulary import PAPER_DATA
 
@@ -112,14 +112,14 @@ def _misprint(table: str, metric: str, row: str, column: str) -> str:
 
 def with_published(table: Matrix | None, evidence: Evidence, statistic: Statistic, metric: str) -> Matrix | None:
     """The table with the paper's figures for the same methods and findings as a last group of rows."""
-    if table is None:
-        return None
+    if table is None or not is_own_data(evidence):
+        return table
     unit = PERCENT if statistic == PERCENT_DECREASE else evidence.metrics[metric].unit
     notes = footnotes_of(table)
     names = [column.name for column in table.columns]
     pooled = same_findings(evidence.findings)
     rows = []
-    for entrant in (READERS, *evidence.methods):
+    for entrant in (evidence.readers, *evidence.methods):
         figures = [
             printed(statistic, metric, name, entrant.name) if pooled or name != ALL_FINDINGS else None for name in names
         ]
@@ -157,6 +157,17 @@ def _printed_share(metric: str, finding: str, method: str) -> Figure | None:
     return pixels(finding, f"{_PIXELS[metric]}_{whose}") if whose and metric in _PIXELS else None
 
 
+def is_own_data(evidence: Evidence) -> bool:
+    """Whether the run is of the paper's data, or of files in its formats, of which nobody else can tell."""
+    run = manifest(evidence)
+    return run.source.published_as == PAPER_DATA or bool(run.scores_files)
+
+
+def caveat_of(evidence: Evidence, tables: Iterable[Matrix]) -> str:
+    """How far the published rows of these tables may be compared with ours; empty where they have none."""
+    return caveat(evidence) if has_published_rows(list(tables)) else ""
+
+
 def caveat(evidence: Evidence) -> str:
     """How far the published figures may be compared with ours."""
     run = manifest(evidence)
@@ -166,14 +177,9 @@ def caveat(evidence: Evidence) -> str:
             "They come from that data set\u2019s test images, an ensemble of DenseNet121 networks and the paper\u2019s "
             "own rules: compare them with ours only where this run used the same."
         )
-    elif run.scores_files:  # the files do not say which images and model they are of
+    else:  # the files do not say which images and model they are of
         advice = (
             "They may come from other images, patients and another model than these maps, so compare them only where "
             "you know that all are the same."
-        )
-    else:
-        advice = (
-            "They come from other images, other patients and another model than this run, so they show what is usual "
-            "and are not a target."
         )
     return f"{opening}. {advice} A dash there was not published; footnotes say where the print is wrong."

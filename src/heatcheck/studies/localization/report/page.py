@@ -2,27 +2,28 @@
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Sequence
 
 from heatcheck.core.records import ALL_FINDINGS
 from heatcheck.core.vocabulary import TEST
 from heatcheck.judging.sizes import stored_sizes
 from heatcheck.report import appendix, cost, glossary
 from heatcheck.report.appendix import undefined_scores
-from heatcheck.report.blocks.block import Drawn
+from heatcheck.report.blocks.block import Block, Figures, Prose, Table, Terms, fold, prose, tables
 from heatcheck.report.blocks.matrix import by_finding, by_floor
+from heatcheck.report.charts import legend
 from heatcheck.report.downloads import room_for_pictures
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.numbers import SHARE, count, difference_of, listed, number
 from heatcheck.report.page import Section, StudyPage
-from heatcheck.report.published import has_published_rows
 from heatcheck.report.verdict import CLEARLY, NOT_SHOWN
-from heatcheck.studies.localization.report import literature
+from heatcheck.studies.localization.report.answer import answer, floors_in_short
 from heatcheck.studies.localization.report.caveats import caveats
 from heatcheck.studies.localization.report.facts import speaks_of
 from heatcheck.studies.localization.report.figures import ranking
-from heatcheck.studies.localization.report.gallery import localization_gallery, shown
+from heatcheck.studies.localization.report.gallery import gallery_section, localization_gallery
 from heatcheck.studies.localization.report.sections.architectures import architectures
+from heatcheck.studies.localization.report.sections.cases import cases
 from heatcheck.studies.localization.report.sections.confidence import confidence
 from heatcheck.studies.localization.report.sections.counts import counts
 from heatcheck.studies.localization.report.sections.findings import findings
@@ -43,61 +44,66 @@ NO_FAILURE = (
 
 
 def localization_page(evidence: Evidence) -> StudyPage:
-    """The study's verdict, sections and downloads."""
+    """The study's answer, verdict, sections and downloads."""
     undefined = undefined_scores(evidence.run, evidence.primary if len(evidence.models) > 1 else "")
     files = appendix.downloads(evidence, undefined.table)
+    gallery = localization_gallery(evidence, room_for_pictures(evidence, files))
+    sections = (
+        gallery_section(gallery),
+        _overview(evidence),
+        findings(evidence),
+        _floors(evidence),
+        cases(evidence, gallery),
+        thresholds(evidence),
+        architectures(evidence),
+        geometry(evidence),
+        confidence(evidence),
+        wrong_answers(evidence),
+        subgroups(evidence),
+        presets(evidence),
+        cost.section(evidence, [m for m in TESTED if m in evidence.metrics]),
+        model_section(evidence),
+        counts(evidence),
+        appendix.gaps(evidence, undefined, NO_FAILURE),
+        appendix.record(evidence),
+    )
     return StudyPage(
         templates=__package__,
         kicker="Do the heat maps point where the radiologists do?",
+        answer=answer(evidence, gallery),
         verdict=verdict(evidence),
         caveats=caveats(evidence),
         speaks_of=speaks_of(evidence),
-        sections=tuple(
-            section
-            for section in (
-                _overview(evidence),
-                findings(evidence),
-                _floors(evidence),
-                _optional(evidence, "thresholds", "Would other thresholds change it?", thresholds(evidence)),
-                _optional(evidence, "architectures", "Is it the model or the method?", architectures(evidence)),
-                _optional(evidence, "geometry", "Which findings are hard to point at?", geometry(evidence)),
-                _optional(evidence, "confidence", "Do maps point better when the model is confident?",
-                          confidence(evidence)),
-                _optional(evidence, "wrong_answers", "Does a map warn of a wrong answer?", wrong_answers(evidence)),
-                _optional(evidence, "subgroups", "Does it hold in every group of patients?", subgroups(evidence)),
-                _optional(evidence, "presets", "Where the two presets disagree", presets(evidence)),
-                cost.section(evidence, [m for m in TESTED if m in evidence.metrics]),
-                Section("cases", "Cases to look at", "Cases", (Drawn("study/gallery.html",
-                        shown(localization_gallery(evidence, room_for_pictures(evidence, files)))),)),
-                Section("model", "How good is the model itself?", "Model",
-                        (Drawn("study/model.html", model_section(evidence)),)),
-                _optional(evidence, "counts", "What was looked at", counts(evidence)),
-                appendix.gaps(evidence, undefined, NO_FAILURE),
-                appendix.record(evidence),
-            )
-            if section
-        ),
+        sections=tuple(section for section in sections if section),
         downloads=files,
-    )  # fmt: skip
-
-
-def _optional(evidence: Evidence, anchor: str, title: str, content: Mapping[str, object] | None) -> Section | None:
-    """The section whose template has the anchor's name; None when the run has nothing to show in it."""
-    if content is None:
-        return None
-    caveat = literature.caveat(evidence) if has_published_rows(content) else ""
-    short = anchor.capitalize().replace("_", " ")
-    return Section(anchor, title, short, (Drawn(f"study/{anchor}.html", {**content, "published": caveat}),))
+    )
 
 
 def _overview(evidence: Evidence) -> Section:
-    panels = [panel for metric in TESTED if metric in evidence.metrics and (panel := ranking(evidence, metric))]
-    terms = [(evidence.metrics[m].label, evidence.metrics[m].summary)
-             for m in TESTED if m in evidence.metrics]  # fmt: skip
-    terms += [("Interval", glossary.INTERVAL), ("Floor", glossary.FLOOR), ("Human readers", glossary.READERS)]
+    """Every method, the readers and the floors over all findings, and what the terms mean."""
+    panels = tuple(panel for metric in TESTED if metric in evidence.metrics and (panel := ranking(evidence, metric)))
+    terms = [(evidence.metrics[m].label, evidence.metrics[m].summary) for m in TESTED if m in evidence.metrics]
+    terms += [("Interval", glossary.INTERVAL), ("Floor", glossary.FLOOR)]
+    terms += [(evidence.readers.label, glossary.READERS)] if evidence.has_readers else []
     best = [_may_be_best(standing) for metric in TESTED if (standing := standing_on(evidence, metric))]
-    content = {"panels": panels, "terms": terms, "best": [sentence for sentence in best if sentence]}
-    return Section("overview", "At a glance", "At a glance", (Drawn("study/overview.html", content),))
+    floor = legend.floor_tick("floor, a picture made without the model")
+    readers = (legend.readers(evidence.readers.label.lower()),) if evidence.has_readers else ()
+    keys = (legend.METHOD, *readers, *((floor,) if evidence.floors else ()))
+    shown: tuple[Block, ...] = (
+        (
+            Prose(
+                "Each row is the mean over all findings, with equal weight for every finding. Further right is better."
+            ),
+            Figures(panels, keys, "pair"),
+            *(block for sentence in best for block in prose(sentence)),
+        )
+        if panels
+        else prose("There are no scores to show yet.")
+    )
+    summary = "Overlap and hit rate of every method over all findings, beside readers and floors."
+    return Section(
+        "overview", "All methods at a glance", "Methods", (*shown, Terms(tuple(terms))), summary, printed=True
+    )
 
 
 def _may_be_best(standing: Standing) -> str:
@@ -109,29 +115,47 @@ def _may_be_best(standing: Standing) -> str:
 
 
 def _floors(evidence: Evidence) -> Section:
+    """Each method against each picture made without the model."""
+    title = "Does it beat a picture made without the model?"
     tested = [m for m in evidence.metrics_of(TEST) if m in evidence.metrics]
+    shown = [table for metric in tested if (table := by_floor(evidence, metric))]
+    if not evidence.floors or not shown:
+        none = (
+            "No test against a floor was made." if evidence.floors else "No floor was run, so this question stays open."
+        )
+        return Section("floors", title, "Floors", prose(glossary.FLOOR) + prose(none), none)
+    detail = tuple(
+        Table(table, f"{table.caption}: method minus {floor.label}")
+        for metric in tested
+        for floor in evidence.floors
+        if (table := by_finding(evidence, TEST, metric, other=floor.name)) and len(table.columns) > 1
+    )
     overall = [(key, row) for key, row in evidence.estimates.items() if key[0] == TEST and key[2] == ALL_FINDINGS]
     families = Counter(row.family for _, row in overall if row.family)
-    content = {
-        "tables": [table for metric in tested if (table := by_floor(evidence, metric))],
-        "detail": [
-            (floor.label, table)
-            for metric in tested
-            for floor in evidence.floors
-            if (table := by_finding(evidence, TEST, metric, other=floor.name)) and len(table.columns) > 1
-        ],
-        "floors": evidence.floors,
-        "floor_sentence": glossary.FLOOR,
-        "test_sentence": glossary.TEST,
-        "clearly": CLEARLY,
-        "not_shown": NOT_SHOWN,
-        "sizes": [_size(evidence, metric) for metric in tested if _size(evidence, metric)],
-        "share": number(stored_sizes(evidence.manifest.sizes, "run.json").maps, SHARE.rounded(0)),
-        "top": "the readers" if evidence.has_readers else "the best possible score",
-        "families": [f"{family} ({count(n, 'comparison')})" for family, n in sorted(families.items())],
-    }
-    return Section(
-        "floors", "Does it beat a picture made without the model?", "Floors", (Drawn("study/floors.html", content),)
+    together = "; ".join(f"{family} ({count(n, 'comparison')})" for family, n in sorted(families.items()))
+    blocks: tuple[Block, ...] = (
+        Prose(glossary.FLOOR),
+        Prose(
+            "Each cell: the method\u2019s mean minus the floor\u2019s, its 95 % interval, and what that shows (pp: "
+            f"percentage points). {glossary.TEST}"
+        ),
+        *prose(CLEARLY, NOT_SHOWN, _sizes(evidence, tested)),
+        *tables(shown, ": method minus floor, all findings"),
+        *prose(f"Corrected together: {together}." if together else "", small=True),
+        *fold("The same, finding by finding", detail),
+    )
+    return Section("floors", title, "Floors", blocks, floors_in_short(evidence), printed=True)
+
+
+def _sizes(evidence: Evidence, tested: Sequence[str]) -> str:
+    """From which difference on a floor counts as beaten."""
+    sizes = [size for metric in tested if (size := _size(evidence, metric))]
+    if not sizes:
+        return ""
+    share = number(stored_sizes(evidence.manifest.sizes, "run.json").maps, SHARE.rounded(0))
+    top = "the readers" if evidence.has_readers else "the best possible score"
+    return (
+        f"Here a difference matters from {', '.join(sizes)} on, {share} of the room between the best floor and {top}."
     )
 
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.core.vocabulary import MEAN, TEST
@@ -27,7 +28,7 @@ def verdict(evidence: Evidence) -> Verdict:
             "There is no verdict, because no method has a defined score.", "The section on gaps says what was missing."
         )
     metrics = [standing.metric for standing in standings]
-    return Verdict(_who_is_best(evidence, standings), _against_floors(evidence, metrics), _limits(evidence, standings))
+    return Verdict(_who_is_best(evidence, standings), _floors_beaten(evidence, metrics), _limits(evidence, standings))
 
 
 def _who_is_best(evidence: Evidence, standings: Sequence[Standing]) -> str:
@@ -118,10 +119,10 @@ def _side(value: float, unit: Unit) -> str:
     return "below" if value < 0 else "above"
 
 
-def _against_floors(evidence: Evidence, metrics: Sequence[str]) -> str:
+def _floors_beaten(evidence: Evidence, metrics: Sequence[str]) -> str:
     if not evidence.floors:
         return "No floor was run, so it is unknown whether a picture made without the model would do as well."
-    tests = {metric: _tests_of(evidence, metric) for metric in metrics}
+    tests = {metric: against_floors(evidence, metric) for metric in metrics}
     if not any(tests.values()):
         return "No method was tested against a floor."
     clauses = [f"on {NAMES[metric]}, {_beaten(found)}" for metric, found in tests.items() if found]
@@ -134,10 +135,10 @@ def _against_floors(evidence: Evidence, metrics: Sequence[str]) -> str:
 _Tests = Mapping[Entrant, Mapping[Entrant, Estimate | None]]  # by method and floor; None where there is no test
 
 
-def _tests_of(evidence: Evidence, metric: str) -> _Tests:
+def against_floors(evidence: Evidence, metric: str, finding: str = ALL_FINDINGS) -> _Tests:
+    """The tests of every method against every floor; methods without any test are left out."""
     tests = {
-        m: {f: evidence.find(TEST, metric, ALL_FINDINGS, m.name, f.name) for f in evidence.floors}
-        for m in evidence.methods
+        m: {f: evidence.find(TEST, metric, finding, m.name, f.name) for f in evidence.floors} for m in evidence.methods
     }
     return {method: rows for method, rows in tests.items() if any(rows.values())}
 
@@ -191,26 +192,55 @@ def _with_needed(floor: Entrant, row: Estimate | None) -> str:
     return f"{floor_phrase(floor)} ({needed})" if needed else floor_phrase(floor)
 
 
-def _limits(evidence: Evidence, standings: Sequence[Standing]) -> str:
-    """Which differences the patients of this run could not have shown, and whether findings have few patients."""
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What this many patients could not have shown."""
+
+    patients: int
+    missed: tuple[str, ...]  # by metric: the smallest difference that half of such runs would show, in words
+    thin: int  # findings with few patients
+    findings: int
+
+    @property
+    def is_thin(self) -> bool:
+        """Whether most findings have few patients."""
+        return 2 * self.thin > self.findings
+
+    @property
+    def in_short(self) -> str:
+        """The smallest visible differences, and how many findings have few patients."""
+        parts = [f"{count(self.patients, 'patient')}"]
+        parts += [f"a lead over a floor below {' or '.join(self.missed)} may be missed"] if self.missed else []
+        parts += (
+            [f"{self.thin} of {count(self.findings, 'finding')} with fewer than {FEW_PATIENTS}"] if self.thin else []
+        )
+        return "; ".join(parts)
+
+
+def limits(evidence: Evidence, standings: Sequence[Standing]) -> Limits:
+    """Which differences the patients of this run could not have shown, and how many findings have few patients."""
     missed, patients = [], 0
     for metric in (standing.metric for standing in standings):
-        rows = [row for tests in _tests_of(evidence, metric).values() for row in tests.values() if row]
+        rows = [row for tests in against_floors(evidence, metric).values() for row in tests.values() if row]
         patients = max([patients, *(row.n_patients for row in rows)])
         smallest, unit = smallest_visible(rows), difference_of(evidence.metrics[metric].unit)
         if not math.isnan(smallest):
             amount = f"{_digits(smallest, unit)}{' percentage points' if unit == POINTS else ''}"
             missed.append(f"{amount} ({NAMES[metric]})")
-    parts = []
-    if missed:
+    thin = sum(_is_thin(evidence, standings, finding) for finding in evidence.findings)
+    return Limits(patients, tuple(missed), thin, len(evidence.findings))
+
+
+def _limits(evidence: Evidence, standings: Sequence[Standing]) -> str:
+    """The limits in words."""
+    found, parts = limits(evidence, standings), []
+    if found.missed:
         parts.append(
-            f"with {count(patients, 'patient')}, a method truly better than a floor by less than {' or '.join(missed)} "
-            "would be missed more often than shown"
+            f"with {count(found.patients, 'patient')}, a method truly better than a floor by less than "
+            f"{' or '.join(found.missed)} would be missed more often than shown"
         )
-    thin = [finding for finding in evidence.findings if _is_thin(evidence, standings, finding)]
-    if 2 * len(thin) > len(evidence.findings):
-        all_of = len(evidence.findings)
-        which = "the finding has" if all_of == 1 else f"{len(thin)} of {all_of} findings have"
+    if found.is_thin:
+        which = "the finding has" if found.findings == 1 else f"{found.thin} of {found.findings} findings have"
         parts.append(f"{which} fewer than {FEW_PATIENTS} patients, so this is a first impression")
     text = "; ".join(parts)
     return f"{text[0].upper()}{text[1:]}." if text else ""

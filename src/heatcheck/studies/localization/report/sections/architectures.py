@@ -1,15 +1,19 @@
 """Several models in one run: how each scores, which clearly differ, and which was chosen on validation data."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+
+from markupsafe import Markup
 
 from heatcheck.core.records import Estimate
 from heatcheck.core.vocabulary import AUROC, MEAN, MODEL_DIFFERENCE, SELECTED, Statistic
+from heatcheck.report.blocks.block import Block, Heading, Prose, Table, bullets, fold, prose, tables
 from heatcheck.report.blocks.footnotes import Footnotes
 from heatcheck.report.blocks.matrix import Cell, Column, Matrix, Row, cell_of, labelled
 from heatcheck.report.evidence import Entrant, Evidence
 from heatcheck.report.numbers import MISSING, Unit, difference_of, number
+from heatcheck.report.page import Section
 from heatcheck.report.published import Figure, figure_cell, with_rows
 from heatcheck.runs.manifest import ModelEntry
 from heatcheck.studies.localization.report import literature
@@ -35,27 +39,79 @@ class ModelComparison:
     tables: tuple[Matrix, ...]
 
 
-def architectures(evidence: Evidence) -> Mapping[str, object] | None:
-    """What the section on models shows; None when the run has one model."""
+ENSEMBLES = (
+    "Do averaged networks make better maps than the best one alone? Above 0 the ensemble is better. The paper took the "
+    "best checkpoint of each finding: where this run did so too, the published difference stands beside it, with the "
+    "two published means below."
+)
+DIFFERENCES = (
+    "Each cell: the difference on the cases both models have, its 95 % interval, and what that shows (interval and p "
+    "allow for all comparisons made together; pp: percentage points)."
+)
+
+
+def architectures(evidence: Evidence) -> Section | None:
+    """The section on models; None when the run has one model."""
     if len(evidence.models) < 2:
         return None
     methods = best_first(evidence)
     pairs = _pairs(evidence)
     mixed = [pair for pair in pairs if _is_ensemble_of(evidence, pair)]
-    return {
-        "models": evidence.models,
-        "speaks_of": speaks_of(evidence),
-        "selected": _selected(evidence),
-        "selection": _selection_table(evidence),
-        "validation": manifest(evidence).validation.words,
-        "auroc": _by_model(evidence, AUROC, "auroc", ("",)),
-        "auroc_sentence": evidence.metrics["auroc"].summary if "auroc" in evidence.metrics else "",
-        "tables": _tables(evidence, methods[:OPEN]),
-        "more": _tables(evidence, methods[OPEN:]),
-        "n_more": len(methods[OPEN:]),
-        "differences": [_comparison(evidence, pair) for pair in pairs if pair not in mixed],
-        "ensembles": [_ensemble(evidence, pair) for pair in mixed],
-    }
+    n_more = len(methods[OPEN:])
+    shown, more = _tables(evidence, methods[:OPEN]), _tables(evidence, methods[OPEN:])
+    ensembles = [_ensemble(evidence, pair) for pair in mixed]
+    differences = [_comparison(evidence, pair) for pair in pairs if pair not in mixed]
+    tested = tuple(block for each in differences for block in tables(each.tables, f": {each.title}"))
+    compared = (
+        f"The same images were explained with {len(evidence.models)} models. The rest of this page is about "
+        f"{speaks_of(evidence)}; here they are compared."
+    )
+    blocks: tuple[Block, ...] = (
+        Prose(compared),
+        *bullets([_described(model) for model in evidence.models]),
+        *_choice(evidence),
+        *_discrimination(evidence),
+        *((Heading("How well their maps point"),) if shown else ()),
+        *tables(shown, ", by method and model"),
+        *prose(literature.caveat_of(evidence, shown), small=True),
+        *fold(f"The other {'method' if n_more == 1 else f'{n_more} methods'}", tables(more, ", by method and model")),
+        *((Heading("Ensemble against a single checkpoint"), Prose(ENSEMBLES)) if ensembles else ()),
+        *(block for each in ensembles for block in tables(each.tables, f": {each.title}")),
+        *fold("Differences between models, with tests", (Prose(DIFFERENCES, small=True), *tested) if tested else ()),
+    )
+    summary = f"{len(evidence.models)} models on the same images."
+    return Section("architectures", "Is it the model or the method?", "Architectures", blocks, summary)
+
+
+def _described(model: ModelEntry) -> Markup:
+    """The model's name, what it is made of, and what it is."""
+    kinds = {"ensemble": f" (ensemble of {model.members})", "per_finding": " (best checkpoint of each finding)"}
+    ending = f": {model.description}" if model.description else ""
+    return Markup("<b>{}</b>{}{}").format(model.label, kinds.get(model.kind, ""), ending)
+
+
+def _choice(evidence: Evidence) -> tuple[Block, ...]:
+    """Which pair of model and method was chosen on validation data, and the best model of each method there."""
+    selected, table = _selected(evidence), _selection_table(evidence)
+    words = manifest(evidence).validation.words
+    where = (
+        f"The choice was made on other images than those scored here{f' ({words})' if words else ''}, so that it "
+        "cannot flatter the result."
+    )
+    chosen: tuple[Block, ...] = (Heading("Which pair was chosen"), Prose(where), *bullets(selected)) if selected else ()
+    return (
+        *chosen,
+        *fold("The best model of each method on validation data", tables([table])),
+    )
+
+
+def _discrimination(evidence: Evidence) -> tuple[Block, ...]:
+    """How well each model separates images with a finding from images without it."""
+    auroc = _by_model(evidence, AUROC, "auroc", ("",))
+    if auroc is None:
+        return ()
+    note = f"{evidence.metrics['auroc'].summary} The highest of each column is underlined."
+    return Heading("How well each model recognises the findings"), Table(auroc, "AUROC by model", note)
 
 
 def architecture_of(model: ModelEntry) -> str:
@@ -66,7 +122,8 @@ def architecture_of(model: ModelEntry) -> str:
 
 def _tables(evidence: Evidence, methods: Sequence[Entrant]) -> list[Matrix]:
     tables = [(m, _by_model(evidence, MEAN, m, [e.name for e in methods])) for m in TESTED if m in evidence.metrics]
-    return [_with_published(evidence, table, metric, methods) for metric, table in tables if table]
+    known = literature.is_own_data(evidence)
+    return [_with_published(evidence, t, metric, methods) if known else t for metric, t in tables if t]
 
 
 def _by_model(evidence: Evidence, statistic: Statistic, metric: str, methods: Sequence[str]) -> Matrix | None:
@@ -170,7 +227,7 @@ def _ensemble(evidence: Evidence, pair: tuple[str, str]) -> ModelComparison:
     """The ensemble less the single model, with what the paper printed, if the single is the best of each finding."""
     kinds = {model.name: model.kind for model in evidence.models}
     comparison = _comparison(evidence, pair, turned=kinds[pair[0]] != "ensemble")
-    published = "per_finding" in (kinds[name] for name in pair)
+    published = literature.is_own_data(evidence) and "per_finding" in (kinds[name] for name in pair)
     shown = {evidence.metrics[m].label: m for m in TESTED if published and m in evidence.metrics}
     tables = [
         _with_published_difference(evidence, table, shown[t]) if (t := table.caption) in shown else table

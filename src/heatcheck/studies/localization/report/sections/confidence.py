@@ -1,15 +1,17 @@
 """Do maps point better when the model is sure? Regressions of the score on the stated probability."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.core.vocabulary import SLOPE, SPEARMAN
 from heatcheck.judging.judgement import judgement_of, opposite_of
+from heatcheck.report.blocks.block import Block, Fold, Prose, bullets, fold, prose, tables
 from heatcheck.report.blocks.footnotes import Footnotes
 from heatcheck.report.blocks.matrix import Matrix, by_finding, labelled
 from heatcheck.report.evidence import Entrant, Evidence
 from heatcheck.report.numbers import SCORE, count, listed
+from heatcheck.report.page import Section
 from heatcheck.report.published import figure_cell, with_rows
 from heatcheck.studies.localization.report import literature
 from heatcheck.studies.localization.report.facts import every_finding, finding_columns, footnotes_of
@@ -31,8 +33,23 @@ class MethodRegressions:
     tables: tuple[Matrix, ...]
 
 
-def confidence(evidence: Evidence) -> Mapping[str, object] | None:
-    """What the section on confidence shows; None when the run has no such regression."""
+WHY_POSITIVES = (
+    "If maps point better when the model is confident, the map of an uncertain answer calls for caution. Above 0 the "
+    "score rises with the model’s probability. Only cases with the finding can answer this: on an image without it "
+    "every region scores 0, and a model that can tell is less sure there, so over all images the overlap of any "
+    "picture rises, even of noise. The paper fits all images; its slopes stand beside ours by its rules only."
+)
+FITS = (
+    "The recommended fit stretches the probability to 0\u20131 within each finding, compares within findings when they "
+    "are pooled, treats the images of one patient as a cluster and corrects intervals and p-values for the number of "
+    "fits (Bonferroni); for hits it is a log odds ratio. The paper\u2019s rules: a straight line on the raw "
+    "probability, stars at p below 0.05, 0.01 and 0.001. Pooled across findings, a line can slope the other way than "
+    "within every single finding."
+)
+
+
+def confidence(evidence: Evidence) -> Section | None:
+    """The section on confidence; None when the run has no such regression."""
     known = [metric for metric in MEASURES if metric in evidence.metrics]
     details = [detail for entrant in _shown_methods(evidence) if (detail := _detail(evidence, entrant, known)).tables]
     view = evidence.under(feature=PROBABILITY)
@@ -40,8 +57,23 @@ def confidence(evidence: Evidence) -> Mapping[str, object] | None:
     if not details and not every:
         return None
     sentences = [_sentence(evidence, entrant) for entrant in _shown_methods(evidence)[:1]]
-    sentences += [_floors_too(evidence)]
-    return {"sentences": [s for s in sentences if s], "details": details, "every": every}
+    sentences = [sentence for sentence in (*sentences, _floors_too(evidence)) if sentence]
+    blocks: tuple[Block, ...] = (
+        Prose(WHY_POSITIVES),
+        *bullets(sentences),
+        *(block for detail in details for block in _folded(evidence, detail)),
+        *fold("The recommended slope, every method", tables(every, ": slope on the model\u2019s probability")),
+    )
+    title, summary = "Do maps point better when the model is confident?", sentences[0] if sentences else ""
+    return Section("confidence", title, "Confidence", blocks, summary)
+
+
+def _folded(evidence: Evidence, detail: MethodRegressions) -> tuple[Fold, ...]:
+    note = literature.caveat_of(evidence, detail.tables)
+    return fold(
+        f"{detail.label}: slopes and rank correlations, with intervals",
+        (Prose(FITS, small=True), *tables(detail.tables), *prose(note, small=True)),
+    )
 
 
 def _shown_methods(evidence: Evidence) -> list[Entrant]:
@@ -74,7 +106,7 @@ def _table(evidence: Evidence, entrant: Entrant, metric: str) -> Matrix | None:
         return None
     caption = f"{evidence.metrics[metric].label} of {entrant.label} on the model\u2019s probability"
     table = Matrix(caption, finding_columns(names), (("This run", tuple(rows)),), tuple(notes.reasons), "Fit")
-    if entrant.name != literature.PIPELINE:
+    if entrant.name != literature.PIPELINE or not literature.is_own_data(evidence):
         return table
     pooled = _POOLED if literature.same_findings(evidence.findings) else ""
     return _with_published(table, metric, pooled)

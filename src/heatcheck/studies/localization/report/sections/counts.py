@@ -1,13 +1,14 @@
 """What was counted: images, patients and outlines by finding, next to the published test set."""
 
 import math
-from collections.abc import Mapping
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
+from heatcheck.report.blocks.block import Block, Prose, Table, prose
 from heatcheck.report.blocks.footnotes import Footnotes
 from heatcheck.report.blocks.matrix import Cell, Column, Matrix, Row, grouped, labelled
 from heatcheck.report.evidence import Evidence
-from heatcheck.report.numbers import MISSING
+from heatcheck.report.numbers import MISSING, listed
+from heatcheck.report.page import Section
 from heatcheck.report.published import with_rows
 from heatcheck.studies.localization.report import literature
 from heatcheck.studies.localization.report.facts import every_finding, finding_columns
@@ -26,8 +27,17 @@ COUNTED = {
 }
 
 
-def counts(evidence: Evidence) -> Mapping[str, object] | None:
-    """What the section on the test set shows; None when the run counted nothing."""
+EMPTY = (
+    "A map with the same value everywhere points nowhere. On a finding that is there it is a failure, not a gap; on an "
+    "image without the finding it marks nothing, as it should."
+)
+
+
+SUMMED = {Counts.IMAGES: "images", Counts.PATIENTS: "patients", Counts.SEGMENTATIONS: "outlines by the experts"}
+
+
+def counts(evidence: Evidence) -> Section | None:
+    """The section on the test set; None when the run counted nothing."""
     names = [name for name in every_finding(evidence) if _is_counted(evidence, name)]
     shown = {m: label for m, label in COUNTED.items() if any(_count(evidence, m, name) for name in names)}
     if not shown:
@@ -36,8 +46,27 @@ def counts(evidence: Evidence) -> Mapping[str, object] | None:
         labelled(label, [Cell(_count(evidence, m, name) or MISSING) for name in names]) for m, label in shown.items()
     ]
     table = Matrix("What was counted", finding_columns(names), (("This run", tuple(rows)),), (), "Number of")
-    published = with_rows(table, _published(names), Footnotes(), literature.SOURCE)
-    return {"table": published, "empty": _empty_maps(evidence), "shown": _shown_maps(evidence)}
+    printed = _published(names) if literature.is_own_data(evidence) else []
+    published = with_rows(table, printed, Footnotes(), literature.SOURCE)
+    blocks = (
+        Prose(
+            "Every number on this page rests on these images. A finding with few outlines allows few conclusions, "
+            "however good its mean looks."
+        ),
+        Table(published),
+        *_empty_blocks(evidence),
+        *prose(literature.caveat_of(evidence, [published]), small=True),
+    )
+    totals = [f"{number} {words}" for key, words in SUMMED.items() if (number := _count(evidence, key, ALL_FINDINGS))]
+    return Section("counts", "What was looked at", "Counts", blocks, f"{listed(totals)}." if totals else "")
+
+
+def _empty_blocks(evidence: Evidence) -> tuple[Block, ...]:
+    """How many maps were empty, by method; that none was, where none was."""
+    empty, shown = _empty_maps(evidence), _shown_maps(evidence)
+    if empty:
+        return (Prose(EMPTY), Table(empty))
+    return prose(f"None of the {shown:,} maps of the methods is empty (the same value everywhere)." if shown else "")
 
 
 def _empty_maps(evidence: Evidence) -> Matrix | None:

@@ -7,12 +7,15 @@ from dataclasses import dataclass, replace
 from heatcheck.core.records import ALL_FINDINGS, HUMAN, Estimate
 from heatcheck.core.vocabulary import SLOPE
 from heatcheck.judging.judgement import judgement_of, opposite_of
+from heatcheck.report.blocks.block import Figures, Prose, Terms, bullets, fold, prose, tables
 from heatcheck.report.blocks.footnotes import Footnotes
 from heatcheck.report.blocks.matrix import Cell, Column, Matrix, Row, cell_of, labelled
+from heatcheck.report.charts import legend
 from heatcheck.report.charts.distributions import draw, spread_of
 from heatcheck.report.charts.panels import Panel
 from heatcheck.report.evidence import Entrant, Evidence
 from heatcheck.report.numbers import SCORE, SHARE, Unit, listed
+from heatcheck.report.page import Section
 from heatcheck.report.published import figure_cell, with_rows
 from heatcheck.studies.localization.report import literature
 from heatcheck.studies.localization.report.facts import footnotes_of
@@ -45,18 +48,53 @@ FEATURES = (
 )  # fmt: skip
 
 
-def geometry(evidence: Evidence) -> Mapping[str, object] | None:
-    """What the section on shapes shows; None when the run has neither shapes nor regressions."""
-    panels, tables = _panels(evidence), _tables(evidence, "")
-    if not panels and not tables:
+FIT = (
+    "Each cell is a slope with its 95 % interval: above 0 the score rises with the feature. Left of each pair, the "
+    "recommended fit: it compares within a finding, treats the images of one patient as a cluster, and corrects "
+    "intervals and p-values for the number of fits (Bonferroni); for hits it is a log odds ratio. Right of each pair, "
+    "the paper\u2019s rules: one straight line through all findings at once, each feature stretched to 0\u20131, stars "
+    "at p below 0.05, 0.01 and 0.001 divided by 4. The two are on different scales for hits: compare signs and "
+    "p-values."
+)
+
+
+def geometry(evidence: Evidence) -> Section | None:
+    """The section on size and shape; None when the run has neither shapes nor regressions."""
+    panels, tables_ = _panels(evidence), _tables(evidence, "")
+    if not panels and not tables_:
         return None
-    return {
-        "panels": panels,
-        "terms": [(feature.label, feature.meaning) for feature in FEATURES],
-        "tables": tables,
-        "gaps": _tables(evidence, HUMAN),
-        "sentences": [sentence for metric in TESTED if (sentence := _sentence(evidence, metric))],
-    }
+    asks = (
+        "This section relates the scores of the maps to the size and shape of the experts\u2019 outlines."
+        if tables_
+        else "This section shows how the experts\u2019 outlines differ in size and shape."
+    )
+    sentences = [sentence for metric in TESTED if (sentence := _sentence(evidence, metric))]
+    behind = "The same for readers minus method: above 0 the method falls further behind as the feature grows."
+    gaps = _tables(evidence, HUMAN)
+    blocks = (
+        *prose("Some findings are easier to point at than others.", asks),
+        *bullets(sentences),
+        *((Figures(tuple(panels), (legend.LETTER_VALUES,)),) if panels else ()),
+        Terms(tuple((feature.label, feature.meaning) for feature in FEATURES)),
+        *fold(
+            "Regressions of the score on size and shape, for every method",
+            (
+                Prose(FIT, small=True),
+                *tables(tables_, ": slope on size and shape"),
+                *prose(literature.caveat_of(evidence, tables_), small=True),
+            )
+            if tables_
+            else (),
+        ),
+        *fold(
+            "Regressions of the distance from the human readers",
+            (Prose(behind, small=True), *tables(gaps, ", readers minus method: slope on size and shape"))
+            if gaps
+            else (),
+        ),
+    )
+    summary = sentences[0] if sentences else "Size and shape of the outlines, finding by finding."
+    return Section("geometry", "Which findings are hard to point at?", "Geometry", blocks, summary)
 
 
 def _panels(evidence: Evidence) -> list[Panel]:
@@ -101,7 +139,11 @@ def _table(evidence: Evidence, metric: str, other: str) -> Matrix | None:
     columns = tuple(Column(feature.label, rules) for feature in FEATURES for rules in (OURS, THEIRS))
     name = evidence.metrics[metric].label
     table = Matrix(name, columns, (("Methods", tuple(rows)),), tuple(notes.reasons))
-    return _with_published(table, metric, other, list(slopes)) if literature.shared(evidence.findings) else table
+    return (
+        _with_published(table, metric, other, list(slopes))
+        if literature.is_own_data(evidence) and literature.shared(evidence.findings)
+        else table
+    )
 
 
 def slope_cell(row: Estimate | None, notes: Footnotes, tests: int = 1) -> Cell:

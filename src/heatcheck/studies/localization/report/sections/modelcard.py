@@ -10,11 +10,14 @@ from markupsafe import Markup
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.core.vocabulary import AUROC, CALIBRATION, CHANCE_CALIBRATION, MEAN
+from heatcheck.report.blocks.block import Block, Figures, Heading, Prose, Table, fold, prose, tables
 from heatcheck.report.blocks.footnotes import Footnotes, explained
-from heatcheck.report.blocks.matrix import Cell, Matrix, cell_of, interval_or_dash, labelled
-from heatcheck.report.charts import reliability
-from heatcheck.report.evidence import READERS, Evidence
+from heatcheck.report.blocks.matrix import Cell, Column, Matrix, cell_of, interval_or_dash, labelled
+from heatcheck.report.charts import legend, reliability
+from heatcheck.report.charts.panels import Panel
+from heatcheck.report.evidence import Evidence
 from heatcheck.report.numbers import MISSING, SCORE, Unit, interval, number
+from heatcheck.report.page import Section
 from heatcheck.runs.store import Run
 from heatcheck.studies.localization.report.facts import every_finding, finding_columns
 from heatcheck.studies.localization.vocabulary import (
@@ -37,16 +40,85 @@ _FITTED = {
 }
 
 
-def model_section(evidence: Evidence) -> Mapping[str, object]:
-    """What the section on the model shows."""
-    return {
-        "model": evidence.manifest.model_description,
-        "card": model_card(evidence),
-        "curves": _curves(evidence),
-        "scaling": _scaling(evidence),
-        "auroc": evidence.metrics["auroc"].summary if "auroc" in evidence.metrics else "",
-        "ece": evidence.metrics["ece"].summary if "ece" in evidence.metrics else "",
-    }
+BY_CHANCE = (
+    "Even a perfect model does not reach 0 with few cases: beside each error stands what a perfect model with these "
+    "probabilities would get by chance, on average and at most in 95 % of runs."
+)
+MARKS = (
+    "Each mark stands for cases to which the model gave about the same probability; the larger the mark, the more "
+    "cases. On the dashed line a predicted 70 % comes true in 70 % of cases; below it the model is overconfident, "
+    "above it underconfident."
+)
+TEMPERATURES = (
+    "Temperature scaling divides every logit by one number per finding, so that the probabilities come closer to how "
+    "often the finding is present: above 1 the model was overconfident."
+)
+CUTOFFS = "Overlap on all images before and after, where cases below a probability of 0.3 or 0.5 are called negative"
+
+
+def model_section(evidence: Evidence) -> Section:
+    """The section on the model itself: discrimination, calibration, and what temperature scaling changes."""
+    card = model_card(evidence)
+    blocks: tuple[Block, ...] = (
+        *prose(evidence.manifest.model_description),
+        *_quality_blocks(evidence, card),
+        *_reliability_blocks(evidence, is_scored=bool(card.rows)),
+        *_scaling_blocks(evidence),
+    )
+    overall = evidence.find(AUROC, "auroc", ALL_FINDINGS)
+    known = overall is not None and not math.isnan(overall.value)
+    summary = f"AUROC {number(overall.value, SCORE.rounded(2))} over all findings." if known and overall else ""
+    return Section("model", "How good is the model itself?", "Model", blocks, summary)
+
+
+def _quality_blocks(evidence: Evidence, card: "ModelCard") -> tuple[Block, ...]:
+    """AUROC and calibration error by finding, with what they mean."""
+    if not card.rows:
+        return prose("The model\u2019s AUROC and calibration were not computed in this run.")
+    columns = Column("AUROC", "95 % interval"), Column("ECE"), Column("ECE by chance"), Column("Cases")
+    rows = tuple(
+        labelled(row.finding, (row.auroc, row.ece, Cell(row.chance), Cell(row.cases), Cell(row.positives)))
+        for row in card.rows
+    )
+    caption = "The model\u2019s answers by finding"
+    matrix = Matrix(caption, (*columns, Column("With the finding")), (("", rows),), card.notes, "Finding")
+    meanings = {name: evidence.metrics[name].summary for name in ("auroc", "ece") if name in evidence.metrics}
+    auroc = Markup("<b>AUROC.</b> {}").format(meanings["auroc"]) if meanings.get("auroc") else ""
+    ece = Markup("<b>ECE.</b> {} {}").format(meanings["ece"], BY_CHANCE) if meanings.get("ece") else ""
+    return (*prose(auroc), *prose(ece), Table(matrix))
+
+
+def _reliability_blocks(evidence: Evidence, *, is_scored: bool) -> tuple[Block, ...]:
+    """The reliability curves: all findings together, and each behind a fold."""
+    curves = _curves(evidence)
+    if not curves.pooled and not curves.by_finding:
+        return prose("No reliability curve was computed in this run." if is_scored else "")
+    keys = (legend.AS_PREDICTED, legend.AFTER_SCALING) if curves.scaled else ()
+    each = tuple(Panel(finding, curve) for finding, curve in curves.by_finding.items())
+    return (
+        Heading("Reliability: can its probabilities be trusted?"),
+        Prose(MARKS, small=True),
+        *((Figures((Panel("All findings together", curves.pooled),), keys),) if curves.pooled else ()),
+        *fold("Reliability by finding", (Figures(each),) if each else ()),
+    )
+
+
+def _scaling_blocks(evidence: Evidence) -> tuple[Block, ...]:
+    """What temperature scaling changes; nothing when the run did none."""
+    fitted = {row.finding: row for row, _ in evidence.rows(TEMPERATURE)}
+    table, overlap = _scaling_table(evidence, fitted), _overlap_by_cutoff(evidence)
+    if table is None and overlap is None:
+        return ()
+    ways = sorted({facts.get("fitted_on", "") for _, facts in evidence.rows(TEMPERATURE)} & set(_FITTED))
+    where = f"The temperature was fitted {'; '.join(_FITTED[way] for way in ways)}." if ways else ""
+    scaled = tables([overlap], ", before and after scaling")
+    return (
+        Heading("After temperature scaling"),
+        *prose(TEMPERATURES, where),
+        *tables([table]),
+        *prose(LOGITS if scaled else ""),
+        *fold(CUTOFFS, scaled),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,21 +209,6 @@ def _curves(evidence: Evidence) -> Curves:
     return Curves(drawn.pop(ALL_FINDINGS, None), drawn, bool(after))
 
 
-def _scaling(evidence: Evidence) -> Mapping[str, object] | None:
-    """What temperature scaling did; None when the run did none."""
-    fitted = {row.finding: row for row, _ in evidence.rows(TEMPERATURE)}
-    table, overlap = _scaling_table(evidence, fitted), _overlap_by_cutoff(evidence)
-    if table is None and overlap is None:
-        return None
-    ways = {facts.get("fitted_on", "") for _, facts in evidence.rows(TEMPERATURE)}
-    return {
-        "table": table,
-        "fitted": [_FITTED[way] for way in sorted(ways) if way in _FITTED],
-        "localization": overlap,
-        "logits": LOGITS,
-    }
-
-
 def _scaling_table(evidence: Evidence, fitted: Mapping[str, Estimate]) -> Matrix | None:
     """Calibration error before and after, and the temperature, by finding; None without either."""
     view, notes = evidence.under(temperature=SCALED), Footnotes()
@@ -184,7 +241,7 @@ def _overlap_by_cutoff(evidence: Evidence) -> Matrix | None:
         views[f"cutoff {cutoff:g}, before"] = evidence.under(cutoff=cutoff)
         views[f"cutoff {cutoff:g}, after"] = evidence.under(cutoff=cutoff, temperature=SCALED)
     names, notes, groups = every_finding(evidence), Footnotes(), []
-    for entrant in (READERS, *evidence.methods):
+    for entrant in (evidence.readers, *evidence.methods):
         means = {
             label: [view.find(MEAN, FULL_OVERLAP, name, entrant.name) for name in names]
             for label, view in views.items()

@@ -1,21 +1,36 @@
 """Where the paper's rules and the recommended ones disagree on the same data, and why."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from heatcheck.core.records import ALL_FINDINGS, HUMAN, Estimate
 from heatcheck.core.vocabulary import MEAN, PERCENT_DECREASE, Statistic
 from heatcheck.judging.judgement import Answer, judgement_of, opposite_of
+from heatcheck.report.blocks.block import (
+    Block,
+    Fold,
+    Heading,
+    ListColumn,
+    Listing,
+    Prose,
+    Terms,
+    bullets,
+    fold,
+    prose,
+    tables,
+)
 from heatcheck.report.blocks.matrix import Matrix, by_finding
-from heatcheck.report.evidence import READERS, Evidence
+from heatcheck.report.evidence import Evidence
 from heatcheck.report.numbers import Unit, difference_of, interval, number
+from heatcheck.report.page import Section
 from heatcheck.studies.localization.report.facts import every_finding, manifest
-from heatcheck.studies.localization.report.literature import with_published
+from heatcheck.studies.localization.report.literature import caveat_of, with_published
 from heatcheck.studies.localization.report.standing import NAMES, standing_on
-from heatcheck.studies.localization.vocabulary import PAPER_PRESET, PLACEMENT, TESTED
+from heatcheck.studies.localization.vocabulary import PAPER_PRESET, PLACEMENT, TESTED, SwitchEntry
 
 LARGEST = 15
+Blocks = tuple[Block, ...]
 REASONS = {
     "Empty regions": (
         "A map that marks nothing on a positive case scores 0 here. The paper\u2019s rules leave the case out, which "
@@ -65,26 +80,78 @@ class Disagreement:
     size: float
 
 
-def presets(evidence: Evidence) -> Mapping[str, object] | None:
-    """What the section on presets shows; None when the run used one preset and names no switches."""
+BOTH_RULES = (
+    "The same maps were scored by two sets of rules: the recommended ones, and those of the scripts that came with the "
+    "CheXlocalize paper. The verdict, the plots and the tables of every other section follow the preset "
+    "\u201crecommended\u201d."
+)
+
+
+def presets(evidence: Evidence) -> Section | None:
+    """The section on presets; None when the run used one preset and names no switches."""
     view = evidence.under(preset=PAPER_PRESET)
     run = manifest(evidence)
     switches = sorted(run.switches, key=lambda switch: (switch.used == switch.chexlocalize, switch.label))
     compared = sorted(_disagreements(evidence, view), key=lambda each: -each.size)
     if not compared and not switches:
         return None
-    return {
-        "asked_for_paper": run.asked_for_paper,
-        "rows": [each for each in compared if each.size > 0][:LARGEST],
-        "compared": len(compared),
-        "equal": sum(each.size == 0 for each in compared),
-        "leaders": _leaders(evidence, view) if len(evidence.methods) > 1 else [],
-        "reasons": REASONS if compared else {},
-        "switches": switches,
-        "placement": _placement(evidence),
-        "tables": _tables(view, MEAN, ""),
-        "decreases": _tables(view, PERCENT_DECREASE, HUMAN),
-    }
+    leaders = _leaders(evidence, view) if len(evidence.methods) > 1 else []
+    placement = _placement(evidence)
+    moved = "Each mean where the cells look, less that of the same maps as plain resizing places them:"
+    blocks = (
+        *_compared_blocks(compared, leaders, asked_for_paper=run.asked_for_paper),
+        *((Heading("Why they disagree"), Terms(tuple(REASONS.items()))) if compared else ()),
+        *((Heading("What the place of a coarse map changes"), Prose(moved)) if placement else ()),
+        *bullets(placement),
+        *_paper_means(evidence, view, opened=run.asked_for_paper),
+        *fold("Every switch, as it was set", (_switch_table(switches),) if switches else ()),
+    )
+    summary = leaders[0] if leaders else "The recommended rules, and those of the paper\u2019s scripts."
+    return Section("presets", "Where the two presets disagree", "Presets", blocks, summary)
+
+
+def _compared_blocks(compared: Sequence[Disagreement], leaders: Sequence[str], *, asked_for_paper: bool) -> Blocks:
+    """Which rules the page follows, and the largest disagreements of both."""
+    if not compared:
+        return prose("The numbers of this page follow the preset \u201crecommended\u201d.")
+    asked = "This run was asked for the preset \u201cchexlocalize\u201d: its numbers are given below."
+    return (
+        *prose(BOTH_RULES, asked if asked_for_paper else ""),
+        *bullets(leaders),
+        *(_disagreement_table(compared) or prose("Both sets of rules give the same means here.")),
+    )
+
+
+def _disagreement_table(compared: Sequence[Disagreement]) -> tuple[Listing, ...]:
+    """The largest disagreements; nothing where all means are equal."""
+    rows = tuple(
+        (each.who, each.finding, each.measure, each.ours, each.theirs, each.difference, each.cases)
+        for each in [each for each in compared if each.size > 0][:LARGEST]
+    )
+    equal = sum(each.size == 0 for each in compared)
+    caption = f"Largest disagreements, of {len(compared)} means compared{f' ({equal} are equal)' if equal else ''}"
+    words = tuple(ListColumn(name) for name in ("Who", "Finding", "Measure"))
+    numbers = ("Recommended", "Paper\u2019s rules", "Difference", "Cases")
+    columns = (*words, *(ListColumn(name, numeric=True) for name in numbers))
+    return (Listing(caption, columns, rows),) if rows else ()
+
+
+def _paper_means(evidence: Evidence, view: Evidence, *, opened: bool) -> tuple[Fold, ...]:
+    """Every mean and percentage decrease by the paper's rules."""
+    means, decreases = _tables(view, MEAN, ""), _tables(view, PERCENT_DECREASE, HUMAN)
+    blocks = (
+        *tables(means, " by the paper\u2019s rules"),
+        *tables(decreases, " by the paper\u2019s rules: decrease from the readers"),
+    )
+    note = prose(caveat_of(evidence, [*means, *decreases]), small=True)
+    return fold("Every mean by the paper\u2019s rules", (*blocks, *note) if blocks else (), opened=opened)
+
+
+def _switch_table(switches: Sequence[SwitchEntry]) -> Listing:
+    names = "Switch", "As asked for", "Paper\u2019s rules"
+    columns = (*(ListColumn(name) for name in names), ListColumn("Why it matters", wide=True))
+    rows = tuple((each.label, each.used, each.chexlocalize, each.why) for each in switches)
+    return Listing("Switches of the rules", columns, rows)
 
 
 def _placement(evidence: Evidence) -> list[str]:
@@ -123,7 +190,7 @@ def _tables(view: Evidence, statistic: Statistic, other: str) -> list[Matrix]:
 def _disagreements(evidence: Evidence, view: Evidence) -> list[Disagreement]:
     compared = []
     for metric in TESTED:
-        for entrant in (READERS, *evidence.methods):
+        for entrant in (evidence.readers, *evidence.methods):
             for finding in every_finding(evidence):
                 ours = evidence.find(MEAN, metric, finding, entrant.name)
                 theirs = view.find(MEAN, metric, finding, entrant.name)

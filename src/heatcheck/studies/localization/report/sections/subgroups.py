@@ -1,16 +1,18 @@
 """Scores, AUROC and floors by group of cases, and which groups clearly differ from the largest."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.core.vocabulary import AUROC, DIFFERENCE, MEAN, TEST, Statistic
 from heatcheck.judging.judgement import judgement_of, opposite_of
+from heatcheck.report.blocks.block import Block, Heading, Prose, bullets, fold, prose, tables
 from heatcheck.report.blocks.footnotes import Footnotes
 from heatcheck.report.blocks.matrix import Cell, Column, Matrix, Row, cell_of, grouped, labelled
-from heatcheck.report.evidence import READERS, Entrant, Evidence
+from heatcheck.report.evidence import Entrant, Evidence
 from heatcheck.report.numbers import SCORE, count, difference_of, listed
+from heatcheck.report.page import Section
 from heatcheck.studies.localization.report.facts import best_first
 from heatcheck.studies.localization.report.standing import NAMES, standing_on
 from heatcheck.studies.localization.vocabulary import COUNT, NOT_STATED, TESTED, Counts
@@ -51,18 +53,34 @@ class Division:
         return min(self.groups, key=lambda group: (group.patients, group.images))
 
 
-def subgroups(evidence: Evidence) -> Mapping[str, object] | None:
-    """What the section on groups of cases shows; None when the run was not asked for any."""
+QUESTION = (
+    "A mean over all patients can hide a group in which maps or model fail. Each group has its own means, intervals "
+    "and floors. A group is compared with the largest of its column, over all findings that both have; differences are "
+    "claimed by size and corrected interval, as everywhere on this page. Groups differ in more than the column that "
+    "names them: a difference is no proof that it is the cause."
+)
+NONE_SHOWN = (
+    "For the leading method and for the model, no group is shown to differ from the largest. That is no proof that "
+    "they are alike: small groups have wide intervals."
+)
+
+
+def subgroups(evidence: Evidence) -> Section | None:
+    """The section on groups of cases; None when the run was not asked for any."""
     divisions = divisions_of(evidence)
     if not divisions:
         return None
     families = {row.family: None for row, facts in evidence.rows(DIFFERENCE) if "subgroup" in facts and row.family}
-    return {
-        "divisions": [_content(evidence, division) for division in divisions],
-        "differing": [sentence for division in divisions for sentence in clear_differences(evidence, division)],
-        "smallest": _smallest(divisions),
-        "families": list(families),
-    }
+    differing = [sentence for division in divisions for sentence in clear_differences(evidence, division)]
+    blocks = (
+        Prose(QUESTION),
+        Prose(f"Smallest group of each column: {_smallest(divisions)}."),
+        *(bullets(differing) or (Prose(NONE_SHOWN),)),
+        *(block for division in divisions for block in _division_blocks(evidence, division)),
+        *prose(f"Corrected together: {'; '.join(families)}." if families else "", small=True),
+    )
+    summary = differing[0] if differing else "No group is shown to differ from the largest."
+    return Section("subgroups", "Does it hold in every group of patients?", "Subgroups", blocks, summary)
 
 
 def divisions_of(evidence: Evidence) -> list[Division]:
@@ -86,30 +104,33 @@ def _division(evidence: Evidence, column: str, names: list[str]) -> Division:
     return Division(column, tuple(groups), largest)
 
 
-def _content(evidence: Evidence, division: Division) -> Mapping[str, object]:
+def _division_blocks(evidence: Evidence, division: Division) -> tuple[Block, ...]:
+    """The groups of one column: AUROC and means, and behind folds the differences and single findings."""
     metrics = [metric for metric in TESTED if metric in evidence.metrics]
     leader = next(iter(best_first(evidence)), None)
-    tables = [_means(evidence, division, metric) for metric in metrics]
+    means = [_means(evidence, division, metric) for metric in metrics]
     floors = [_tests(evidence, division, metric) for metric in metrics]
     differences = [_differences(evidence, division, metric) for metric in metrics]
     each = [_by_finding(evidence, division, metric, leader) for metric in metrics] if leader else []
-    return {
-        "column": division.column,
-        "largest": division.largest,
-        "auroc": _auroc(division),
-        "tables": [table for table in tables if table],
-        "floors": [table for table in floors if table],
-        "differences": [table for table in differences if table],
-        "each": [table for table in (*each, _auroc_by_finding(evidence, division)) if table],
-        "not_stated": next((group.images for group in division.groups if group.name == NOT_STATED), 0),
-    }
+    not_stated = next((group.images for group in division.groups if group.name == NOT_STATED), 0)
+    gap = f"Of {not_stated} images it is not stated; they are a group of their own and are compared with none."
+    single = tables([*each, _auroc_by_finding(evidence, division)])
+    only = Prose("Intervals only: no difference between groups is claimed on a single finding.", small=True)
+    versus = f"Differences from {division.largest}, the largest group, and distance" if division.largest else "Distance"
+    return (
+        Heading(f"By {division.column}"),
+        *prose(gap if not_stated else "", small=True),
+        *tables([_auroc(division), *means]),
+        *fold(f"{versus} from the best floor of each group", tables([*differences, *floors])),
+        *fold("Finding by finding", (only, *single) if single else ()),
+    )
 
 
 def _means(evidence: Evidence, division: Division, metric: str) -> Matrix | None:
     """Readers, methods and floors against groups, over all findings."""
     notes, unit = Footnotes(), evidence.metrics[metric].unit
     rows = []
-    for entrant in (READERS, *best_first(evidence), *evidence.floors):
+    for entrant in (evidence.readers, *best_first(evidence), *evidence.floors):
         found = [group.own.find(MEAN, metric, ALL_FINDINGS, entrant.name) for group in division.groups]
         if any(found):
             rows.append(Row(entrant, tuple(cell_of(row, unit, notes) for row in found)))

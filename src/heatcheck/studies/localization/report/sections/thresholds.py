@@ -1,7 +1,7 @@
 """What was tuned on validation data: thresholds of regions, and probabilities below which there is no region."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -9,13 +9,15 @@ from markupsafe import Markup
 
 from heatcheck.core.records import ALL_FINDINGS, HUMAN
 from heatcheck.core.vocabulary import DIFFERENCE, MEAN, TUNED_CUTOFF, TUNED_THRESHOLD, Condition, Statistic
+from heatcheck.report.blocks.block import Block, Figures, Heading, Legend, Prose, Table, bullets, fold, prose, tables
 from heatcheck.report.blocks.matrix import Matrix, by_finding
-from heatcheck.report.charts import curves
+from heatcheck.report.charts import curves, legend
 from heatcheck.report.charts.axes import limits_around
 from heatcheck.report.charts.curves import Curve
-from heatcheck.report.charts.panels import PanelGroup
+from heatcheck.report.charts.panels import Panel, PanelGroup
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.numbers import SCORE, number
+from heatcheck.report.page import Section
 from heatcheck.studies.localization.report.facts import best_first, manifest
 from heatcheck.studies.localization.report.figures import against_readers
 from heatcheck.studies.localization.vocabulary import (
@@ -70,13 +72,75 @@ class TunedResult:
         return not (self.curves or self.chosen or self.means)
 
 
-def thresholds(evidence: Evidence) -> Mapping[str, object] | None:
-    """What the section on thresholds shows; None when nothing was tuned."""
-    results: dict[str, TunedResult] = {tuned.name: _result(evidence, tuned) for tuned in (THRESHOLD, CUTOFF)}
-    if all(result.is_empty for result in results.values()):
+WIDTHS = (
+    "Fine-grained maps are smoothed before a region is cut out. The width of the box with the highest mean overlap on "
+    "the validation data was used, one for all findings:"
+)
+ALL_IMAGES = (
+    "Here images without the finding count too: a region drawn where the finding is absent is a false alarm and scores "
+    "0. Where the model\u2019s probability is below the cutoff, no region is drawn."
+)
+
+
+def thresholds(evidence: Evidence) -> Section | None:
+    """The section on thresholds; None when nothing was tuned."""
+    threshold, cutoff = (_result(evidence, tuned) for tuned in (THRESHOLD, CUTOFF))
+    if threshold.is_empty and cutoff.is_empty:
         return None
-    words = manifest(evidence).validation.words
-    return {**results, "smoothing": _smoothing(evidence), "validation": words, "has_readers": evidence.has_readers}
+    words, smoothing = manifest(evidence).validation.words, _smoothing(evidence)
+    blocks = (
+        Prose(
+            "A map becomes a region at a threshold. Would another threshold change the verdict? The values were "
+            f"tuned on other images than those scored here{f' ({words})' if words else ''}: tuned on the scored images "
+            "themselves, they would favour every method."
+        ),
+        *((Heading("The threshold that makes a region"),) if not threshold.is_empty else ()),
+        *_result_blocks(threshold, "threshold", has_readers=evidence.has_readers),
+        *((Heading("How far maps are smoothed"), Prose(WIDTHS)) if smoothing else ()),
+        *bullets(smoothing),
+        *((Heading("All images, with a probability cutoff"), Prose(ALL_IMAGES)) if not cutoff.is_empty else ()),
+        *_result_blocks(cutoff, "cutoff", has_readers=evidence.has_readers),
+    )
+    tuned = " and ".join(name for name, one in (("thresholds", threshold), ("cutoffs", cutoff)) if not one.is_empty)
+    summary = f"The same maps with {tuned} tuned on other images."
+    return Section("thresholds", "Would other thresholds change it?", "Thresholds", blocks, summary)
+
+
+def _result_blocks(result: TunedResult, what: str, *, has_readers: bool) -> tuple[Block, ...]:
+    """The curves of the best method, the means, and behind folds the values chosen and the readers."""
+    if result.is_empty:
+        return ()
+    first, others = result.curves[:1], result.curves[1:]
+    left_out = f"{result.left_out} more methods have curves; estimates.csv below has all."
+    rest = (*_curve_blocks(others), *prose(left_out if result.left_out else "", small=True)) if others else ()
+    panels = result.against.panels[:6] if result.against and has_readers else ()
+    chosen = (Table(result.chosen, f"Chosen {what}"),) if result.chosen else ()
+    return (
+        *((Legend((legend.CHOSEN,)),) if result.curves else ()),
+        *_curve_blocks(first),
+        *fold("The same for the other method" if len(others) == 1 else "The same for the other methods", rest),
+        *tables([result.means], f" with tuned {what}s"),
+        *fold("The values that were chosen", chosen),
+        *fold(
+            f"Tuned {what}s against the human readers",
+            (Figures(panels, (legend.METHOD, legend.readers())),) if panels else (),
+        ),
+        *fold(
+            f"Tuned {what}s: difference from the human readers",
+            tables([result.differences], ", tuned: method minus readers"),
+        ),
+    )
+
+
+def _curve_blocks(methods: Sequence[MethodCurves]) -> tuple[Block, ...]:
+    return tuple(
+        block
+        for method in methods
+        for block in (
+            Heading(method.label),
+            Figures(tuple(Panel(finding, drawn) for finding, drawn in method.drawn), layout="small-multiples"),
+        )
+    )
 
 
 def _smoothing(evidence: Evidence) -> list[str]:

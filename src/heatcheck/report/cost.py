@@ -74,7 +74,7 @@ def plots(evidence: Evidence, metrics: Sequence[str], of: str) -> tuple[Block, .
     if evidence.floors:
         keys.append(legend.coloured_square("floor, a picture made without the model", "family-floor"))
     if any(not math.isnan(evidence.value(MEAN, metric, ALL_FINDINGS, HUMAN)) for metric in metrics):
-        keys.append(legend.readers_line())
+        keys.append(legend.readers_line(evidence.readers.label.lower()))
     return (
         Prose(
             f"The quickest method is on top. A map is one image\u2019s map of one {of}. Times were measured on this "
@@ -153,7 +153,10 @@ def cost_plot(evidence: Evidence, metric: str) -> Markup | None:
     bottom = _TOP + _STEP * len(spots)
     times = SecondsAxis.around([s.seconds for s in spots], *_SECONDS)
     scores = Axis(*limits_around([*ends, human]), *_SCORES)
-    parts = [*_grid(times, scores, bottom, measure.unit), *_human_line(human, scores, bottom, measure.unit)]
+    parts = [
+        *_grid(times, scores, bottom, measure.unit),
+        *_human_line(human, scores, bottom, (evidence.readers.label, measure.unit)),
+    ]
     classes = family_classes(evidence)
     for i, spot in enumerate(spots):
         parts += _spot(spot, (times, scores), _TOP + _STEP * (i + 0.5), classes, measure.unit)
@@ -181,10 +184,10 @@ def _grid(times: SecondsAxis, scores: Axis, bottom: float, unit: Unit) -> list[M
     return parts
 
 
-def _human_line(value: float, scores: Axis, bottom: float, unit: Unit) -> list[Markup]:
+def _human_line(value: float, scores: Axis, bottom: float, named: tuple[str, Unit]) -> list[Markup]:
     if math.isnan(value):
         return []
-    text = f"Human readers {number(value, unit)}"
+    text = f"{named[0]} {number(value, named[1])}"
     return [svg.group(text, svg.line(scores.at(value), _TOP, scores.at(value), bottom, "human-line"))]
 
 

@@ -169,19 +169,20 @@
     return sheet(Math.ceil(needed) + 8, Math.ceil(height + 16 + 20 * keys.length), placed(svg, 4, 4, width, height), ...drawn);
   };
   const films = (strip) => {
-    const figures = [...strip.querySelectorAll(".films figure")].filter((figure) => figure.querySelector("svg.film"));
+    const figures = [...strip.querySelectorAll(".films figure")].filter((figure) => !figure.hidden && figure.querySelector("svg.film"));
     const across = Math.min(4, figures.length);
     const side = 240;
     const { width, height } = figures[0].querySelector("svg.film").viewBox.baseVal;
     const [tall, step] = [side * height / width, side * height / width + 46];
-    const stored = [...strip.querySelectorAll("svg.store")].map((svg) => styled(svg));
+    const held = new Set([...strip.querySelectorAll("svg.film use")].map((use) => use.getAttribute("href").slice(1)));
+    const stored = element("defs", {}, ...[...held].map((id) => styled(document.getElementById(id))));
     const drawn = figures.flatMap((figure, place) => {
       const [x, y] = [8 + (place % across) * (side + 8), 8 + Math.floor(place / across) * step];
       const words = cellOf(figure.querySelector("figcaption"));
       const beside = [...words.words, words.interval].filter(Boolean).join(" ");
       return [placed(figure.querySelector("svg.film"), x, y, side, tall), line(words.text, x, y + tall + 16, 13), line(beside, x, y + tall + 32, 11, "#55606b")];
     });
-    return sheet(8 + across * (side + 8), Math.ceil(8 + Math.ceil(figures.length / across) * step), ...stored, ...drawn);
+    return sheet(8 + across * (side + 8), Math.ceil(8 + Math.ceil(figures.length / across) * step), stored, ...drawn);
   };
   const picture = (text, done) => {
     const image = new Image();
@@ -200,8 +201,8 @@
     const figure = svg.closest("figure");
     const before = svg.closest(".panels")?.previousElementSibling;
     const legend = figure?.querySelector(".legend") || (before?.matches(".legend") ? before : null);
-    const title = tidy(figure?.querySelector("h3, h4, h5")?.textContent || svg.querySelector("title")?.textContent || "Figure");
-    offerDrawing(svg, title, () => plot(svg, legend));
+    const title = tidy(figure?.querySelector("h2, h3, h4, h5")?.textContent || svg.querySelector("title")?.textContent || "Figure");
+    offerDrawing(figure ? figure.lastElementChild : svg, title, () => plot(svg, legend));
   }
   for (const strip of document.querySelectorAll("main .strip-of-films")) {
     const frame = strip.querySelector(".films");

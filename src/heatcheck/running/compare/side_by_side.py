@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from heatcheck.core.records import ALL_FINDINGS, Estimate
+from heatcheck.core.records import ALL_FINDINGS, HUMAN, Estimate
 from heatcheck.estimating.compared_scores import Compared, ComparedScore, RunMean
-from heatcheck.report.evidence import READERS, Entrant, Evidence, ReportMetric, evidence_of
+from heatcheck.report.evidence import Entrant, Evidence, ReportMetric, evidence_of
 from heatcheck.running.compare.pairing import compared_runs, finished_runs, run_names
 
 _MAIN = 3  # metrics, where the first run judged none
@@ -86,7 +86,7 @@ def side_by_side(paths: Sequence[Path], draws: int = 2000) -> SideBySide:
     """The runs in these folders, compared."""
     runs = finished_runs(paths)
     evidences = tuple(evidence_of(run) for run in runs)
-    entrants, metrics = {READERS.name: READERS, MODEL.name: MODEL}, dict[str, ReportMetric]()
+    entrants, metrics = {HUMAN: evidences[0].readers, MODEL.name: MODEL}, dict[str, ReportMetric]()
     for evidence in evidences:
         listed = {entry.name for entry in evidence.manifest.methods}
         known = {each.name: each for each in (*evidence.methods, *evidence.floors) if each.name in listed}

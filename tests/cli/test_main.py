@@ -95,7 +95,7 @@ def test_run_report_and_compare(heatcheck, spec, tmp_path):
     code, printed, _ = heatcheck("compare", out, out)
     assert "…" not in printed.replace(" … ", "")  # no name is cut
     assert code == 0
-    assert "The specs are the same." in printed
+    assert "Specs are the same." in printed
     rows = json.loads(heatcheck("compare", out, out, "--json")[1])["rows"]
     assert all(row["difference"] == 0 for row in rows)
 

@@ -9,9 +9,10 @@ from heatcheck.stats.resampling.studentised import FEW_PATIENTS, TOO_WIDE
 
 
 def compared(first, second, patients):
-    table = pd.DataFrame({"patient": patients, "value_first": first, "value_second": second})
-    (row,) = compared_scores(table.assign(metric="iou", finding="Effusion", method="gradcam"), 200)
-    return row
+    table = pd.DataFrame({"case": patients, "patient": patients, "value_0": first, "value_1": second})
+    table = table.assign(metric="iou", finding="Effusion", method="gradcam", condition="{}")
+    ((rows, _),) = compared_scores(table, 200, lambda *_: 0.05)
+    return next(row for row in rows if row.finding == "Effusion")
 
 
 def test_a_difference_has_an_interval_from_six_patients_on_and_a_reason_below():

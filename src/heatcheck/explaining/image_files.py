@@ -206,7 +206,7 @@ def _question(classifier: NetworkClassifier, listed: ListedImage, order: Order, 
     logits = require_logits(classifier, batch)
     names = _findings(classifier, logits, path.name, order, remarks)
     if order.value_range is None and lacks_window(path, name):
-        remarks.add(path.name, f"states no window: its {NO_WINDOW}; set --range if so")
+        remarks.add(path.name, f"no window is stated, so its {NO_WINDOW}; set --range if so")
     affine = image_affine(path, name)
     shown = ShownImages(image[None].astype(np.float32), classifier.placement(image), (path.name,), affine)
     targets = as_targets(names, classifier, logits)

@@ -6,7 +6,7 @@ from PIL import Image
 
 from heatcheck.core.errors import CaseError
 from heatcheck.core.records import Case, CaseKey
-from heatcheck.explaining import preview
+from heatcheck.explaining.first_look import preview
 from heatcheck.explaining.first_look.contact_sheet import Block, Tile, contact_sheet
 from heatcheck.explaining.first_look.look import Sample
 from heatcheck.explaining.first_look.preview import Given, given_images, write_preview

@@ -19,8 +19,8 @@ from safetensors.numpy import load_file
 from heatcheck import read_run, run_study
 from heatcheck.core.errors import InputError, ModelError, RunFolderError, SpecError
 from heatcheck.explaining import dry_run as readiness
-from heatcheck.explaining import preview
 from heatcheck.explaining.batch import Explainer
+from heatcheck.explaining.first_look import preview
 from heatcheck.running.progress import Silent
 from heatcheck.running.study import RunOptions
 from heatcheck.runs.store import RunFolder

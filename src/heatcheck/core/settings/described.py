@@ -13,14 +13,13 @@ from pathlib import PurePath
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel
-from pydantic_core import PydanticUndefined
 
 from heatcheck.core.settings.meanings import USUAL
 
 REQUIRED = "required"
 AUTOMATIC = "automatic"
 _WORDS: tuple[tuple[object, str], ...] = (
-    (PydanticUndefined, REQUIRED),
+    (dataclasses.MISSING, REQUIRED),
     (None, AUTOMATIC),
     ("", AUTOMATIC),
     ((), "none"),
@@ -65,7 +64,8 @@ def _fields(settings: type[Any]) -> Iterator[tuple[str, object, object]]:
         for name, field in settings.model_fields.items():
             bounds = tuple(field.metadata)
             annotation = Annotated[hints[name], *bounds] if bounds else hints[name]
-            yield name, annotation, field.get_default(call_default_factory=True)
+            default = dataclasses.MISSING if field.is_required() else field.get_default(call_default_factory=True)
+            yield name, annotation, default
         return
     hints = get_type_hints(settings, include_extras=True)
     for one in dataclasses.fields(settings):
@@ -76,7 +76,7 @@ def _fields(settings: type[Any]) -> Iterator[tuple[str, object, object]]:
 def _default_of(one: "dataclasses.Field[Any]") -> object:
     if one.default_factory is not dataclasses.MISSING:
         return one.default_factory()
-    return PydanticUndefined if one.default is dataclasses.MISSING else one.default
+    return one.default
 
 
 def type_in_words(annotation: object) -> str:

@@ -29,15 +29,23 @@ ENTRIES = {  # the record of a gallery's entries, by study
 }
 SHOWN = 40  # lines of a difference
 SECTIONS = {
-    "alignment": "overview blame robustness images factors prediction example cases gaps record",
-    "localization": "overview findings floors thresholds architectures geometry confidence wrong_answers subgroups "
-    "presets cost cases model counts gaps record",
-    "modality": "overview importance networks comparison distributions heat ranks wrong_answers quality ratings "
-    "cost cases gaps record",
-    "modality-volumes": "overview importance networks comparison heat ranks wrong_answers quality cost cases gaps "
-    "record",
-    "triggers": "overview attack detection uncovered sensitivity differences artefacts agreement cost cases gaps "
-    "record",
+    "alignment": "answer pictures blame robustness cases prediction images factors example overview gaps record cite",
+    "localization": (
+        "answer pictures overview findings floors cases thresholds architectures geometry confidence "
+        "wrong_answers subgroups presets cost model counts gaps record cite"
+    ),
+    "modality-volumes": (
+        "answer pictures overview importance comparison heat cases wrong_answers quality ranks networks cost "
+        "gaps record cite"
+    ),
+    "modality": (
+        "answer pictures overview importance comparison heat cases distributions wrong_answers quality ranks "
+        "networks ratings cost gaps record cite"
+    ),
+    "triggers": (
+        "answer pictures overview attack detection cases sensitivity differences uncovered artefacts "
+        "agreement cost gaps record cite"
+    ),
 }
 CIRCUMSTANCES = {"study", "title", "threads", "batch_size", "shard_size"}  # the spec says them
 OF_THE_RUN = {"schema", "status", "versions", "machine", "started", "finished", "trusted_code", "n_cases", "n_failed",

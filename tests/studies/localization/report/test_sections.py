@@ -47,7 +47,7 @@ def page(text):
 def test_every_section_is_there_in_order(page):
     assert page.sections == ["answer", "pictures", "overview", "findings", "floors", "cases", "thresholds",
                              "architectures", "geometry", "confidence", "presets", "cost", "model", "counts", "gaps",
-                             "record", "downloads"]  # fmt: skip
+                             "record", "cite", "downloads"]  # fmt: skip
 
 
 def test_a_plain_run_has_none_of_the_new_sections(made_run):

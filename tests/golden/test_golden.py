@@ -133,13 +133,13 @@ def test_the_gallery_of_a_golden_run_is_read_and_written_by_one_record(name, fol
     ("stored", "computed", "same"),
     [
         ({}, {}, True),
-        ({"value": 0.3}, {"value": 0.3 * (1 + 1e-10)}, True),
-        ({"value": 0.3}, {"value": 0.3 * (1 + 1e-8)}, False),
+        ({"value": 0.3}, {"value": 0.3 * (1 + 1e-8)}, True),
+        ({"value": 0.3}, {"value": 0.3 * (1 + 1e-6)}, False),
         ({"low": math.nan}, {"low": 0.0}, False),
         ({"p_value": math.inf}, {"p_value": math.inf}, True),
     ],
 )
-def test_numbers_are_compared_to_the_ninth_digit(stored, computed, same):
+def test_numbers_are_compared_to_the_seventh_digit(stored, computed, same):
     blank = {"statistic": "mean", "metric": "iou", "finding": "", "method": "", "model": "", "value": math.nan}
     assert alike(Estimate(**blank | stored), Estimate(**blank | computed)) is same
 
@@ -163,9 +163,10 @@ def numbers(row):
 
 
 def alike(stored, computed):
+    """Whether all numbers are equal, as far as processors agree on the order of sums."""
     pairs = zip(asdict(stored).values(), asdict(computed).values(), strict=True)
     return all(
-        (math.isnan(one) and math.isnan(other)) or math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-12)
+        (math.isnan(one) and math.isnan(other)) or math.isclose(one, other, rel_tol=1e-7, abs_tol=1e-9)
         for one, other in pairs
         if isinstance(one, float)
     )

@@ -7,13 +7,13 @@
 # make check  format, lint, types, layers
 # make protocols  every shipped spec to its end, at reduced size, with times and main tables; tens of minutes
 # make bench  measure speed against the budgets
-# make simulate  coverage, width and false claims of intervals on data with a known truth; REPETITIONS=400 for a glance
+# make simulate  coverage, width and false claims of intervals on data with a known truth, in half an hour; REPETITIONS=4000 for the tables of the docs
 #
 # TORCH_INDEX names a package index with small CPU builds of torch, where pip does not find one by itself:
 #   make demo TORCH_INDEX=https://…
 PYTHON ?= python3
 TORCH_INDEX ?=
-REPETITIONS ?= 4000
+REPETITIONS ?= 400
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready

@@ -9,7 +9,7 @@ MOST_NAMED = 3  # answers that a sentence names
 
 def of_every_study(evidence: Evidence) -> tuple[str, ...]:
     """The caveats of any run, which come before those of its study."""
-    return tuple(filter(None, (*evidence.manifest.cautions, worse_than_guessing(evidence))))
+    return tuple(filter(None, (*evidence.manifest.cautions, worse_than_guessing(evidence), _drawn(evidence))))
 
 
 def worse_than_guessing(evidence: Evidence) -> str:
@@ -31,6 +31,13 @@ def worse_than_guessing(evidence: Evidence) -> str:
         "than in training. Compare the contract with preview.png in the run's folder first: until then nothing here "
         "can be relied on."
     )
+
+
+def _drawn(evidence: Evidence) -> str:
+    """That no patient's images were looked at."""
+    if not evidence.manifest.source.drawn:
+        return ""
+    return "The images are drawn, not taken from patients: what holds here need not hold for patients' images."
 
 
 def failed(evidence: Evidence) -> str:

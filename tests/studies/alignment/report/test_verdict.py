@@ -176,7 +176,6 @@ def test_failed_networks_and_images_are_told_apart(alignment_evidence):
     ("changes", "words"),
     [
         ({"seeds": (1,)}, "fine-tuned once, with one seed"),
-        ({"source": "phantom_chest"}, "The images are drawn phantoms"),
         (
             {"facts": {"positives": {"Edema": {"evaluation_positives": 3}}}},
             "fewer than 10 images have, or lack, the finding: Edema (3 with it)",

@@ -282,11 +282,10 @@ def caveat_with(evidence, words):
     return "".join(matching)
 
 
-def test_one_seed_few_images_and_drawn_images_are_held_against_the_verdict(trigger_evidence):
-    evidence = trigger_evidence(images=3, source="phantom_classes", **ONE_SEED)
+def test_one_seed_and_few_images_are_held_against_the_verdict(trigger_evidence):
+    evidence = trigger_evidence(images=3, **ONE_SEED)
     assert "not another training" in caveat_with(evidence, "on one training")
     assert caveat_with(evidence, "21 poisoned images")
-    assert caveat_with(evidence, "The images are drawn")
     usual = trigger_evidence()
     assert (
         not caveat_with(usual, "on one training")

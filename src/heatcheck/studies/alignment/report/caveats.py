@@ -37,7 +37,6 @@ def caveats(evidence: Evidence) -> tuple[str, ...]:
         _one_seed(evidence),
         visible(evidence),
         _few_positives(evidence),
-        _drawn(evidence),
         _weak(evidence),
         _rough(evidence),
         _lost(evidence),
@@ -84,12 +83,6 @@ def _few_positives(evidence: Evidence) -> str:
     if not rare:
         return ""
     return f"The numbers of {few(rare)} rest on fewer than {FEW_POSITIVES} evaluation images: they are anecdotal."
-
-
-def _drawn(evidence: Evidence) -> str:
-    if not manifest(evidence).source.drawn:
-        return ""
-    return "The images are drawn phantoms, not images of patients: what holds here need not hold on radiographs."
 
 
 def _auroc(evidence: Evidence, pipeline: Pipeline, arm: str, finding: str) -> Estimate | None:

@@ -51,7 +51,6 @@ def caveats(evidence: Evidence) -> tuple[str, ...]:
         _one_map(evidence),
         _faithfulness(evidence),
         _floors(evidence),
-        _phantom(evidence),
         _few_readers(evidence),
         smaller_settings(evidence),
     ]
@@ -256,12 +255,6 @@ def _floors(evidence: Evidence) -> str:
         f"{listed(names)}, made without the model, also clearly {'beats' if len(names) == 1 else 'beat'} every floor "
         "of the study, so marking lesions here proves little about the model."
     )
-
-
-def _phantom(evidence: Evidence) -> str:
-    if not manifest(evidence).source.drawn:
-        return ""
-    return "The images are drawn, not of patients: what holds here need not hold on MRI."
 
 
 def _few_readers(evidence: Evidence) -> str:

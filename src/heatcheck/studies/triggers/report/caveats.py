@@ -40,7 +40,6 @@ def caveats(evidence: Evidence) -> tuple[str, ...]:
         skipped(evidence),
         *((_few_trainings(evidence), _few_images(evidence), _out_of_sight(evidence)) if judged else ()),
         *((_box_rule(evidence), _large_boxes(evidence), _no_interval(evidence), _floors(evidence)) if judged else ()),
-        _drawn(evidence),
         _weak_baseline(evidence),
         _fooled_baseline(evidence),
         smaller_settings(evidence) if judged or manifest(evidence).artefacts else "",
@@ -143,12 +142,6 @@ def _floors(evidence: Evidence) -> str:
         f"{listed(names)}, made without the model, {meets} the criterion too: here a picture can point at the triggers "
         "without knowing the model, so finding them proves little."
     )
-
-
-def _drawn(evidence: Evidence) -> str:
-    if not evidence.manifest.source.drawn:
-        return ""
-    return "The images are drawn, not taken from patients: what holds here need not hold for radiographs."
 
 
 def _weak_baseline(evidence: Evidence) -> str:

@@ -12,12 +12,13 @@ from benchmarks.simulations.row import is_claim, main_of_claims, views
 from scipy.special import expit
 
 from heatcheck.core.records import Prediction, Score
+from heatcheck.estimating.slopes import Slope, corrected_slopes
 from heatcheck.maps.prepare import prepare
 from heatcheck.metrics import METRICS
 from heatcheck.regions.points import peaks
 from heatcheck.regions.rule import RegionRule, region_of
 from heatcheck.runs.tables import to_table
-from heatcheck.studies.localization.regressions import Slope, confidence_estimates, corrected_slopes
+from heatcheck.studies.localization.regressions import confidence_estimates
 from heatcheck.studies.localization.score_grid import score_grid
 from heatcheck.studies.localization.settings import LocalizationSettings
 

@@ -1,10 +1,30 @@
-"""What runs every shipped spec to its end, by `make protocols`, knows all of them and the layouts that they read."""
+"""Benchmarks can be started, and `make protocols` knows every shipped spec and the layouts that they read."""
 
+import re
+from importlib import import_module
+from pathlib import Path
+
+import pytest
 from benchmarks.protocols import trees
 from benchmarks.protocols.run import PROTOCOLS, merged
 
 from heatcheck.running.open_source import open_source
 from heatcheck.runs.spec import read_spec, shipped_specs
+
+ROOT = Path(__file__).parent.parent
+MODULES = sorted(".".join(path.relative_to(ROOT).with_suffix("").parts) for path in (ROOT / "benchmarks").rglob("*.py"))
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_a_benchmark_finds_what_it_imports(name):
+    import_module(name)
+
+
+def test_make_simulate_makes_every_simulation():
+    listed = re.search(r"^SIMULATED := (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert listed
+    simulations = (ROOT / "benchmarks/simulations").glob("*.py")
+    assert set(listed[1].split()) == {path.stem for path in simulations if "__main__" in path.read_text()}
 
 
 def test_every_shipped_spec_is_run_after_those_whose_results_it_reads():

@@ -201,7 +201,7 @@
     const figure = svg.closest("figure");
     const before = svg.closest(".panels")?.previousElementSibling;
     const legend = figure?.querySelector(".legend") || (before?.matches(".legend") ? before : null);
-    const title = tidy(figure?.querySelector("h2, h3, h4, h5")?.textContent || svg.querySelector("title")?.textContent || "Figure");
+    const title = tidy(figure?.querySelector("h2, h3, h4, h5, .plot-title")?.textContent || svg.querySelector("title")?.textContent || "Figure");
     offerDrawing(figure ? figure.lastElementChild : svg, title, () => plot(svg, legend));
   }
   for (const strip of document.querySelectorAll("main .strip-of-films")) {

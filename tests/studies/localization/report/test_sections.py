@@ -152,7 +152,7 @@ def test_one_checkpoint_for_all_findings_is_not_what_the_paper_compared_with(tmp
 def test_geometry_shows_both_fits_and_the_published_one(page, text):
     section = section_text(text, "geometry")
     for name in ("Number of instances", "Size", "Elongation", "Irrectangularity"):
-        assert f"<h4>{name}</h4>" in section
+        assert f'<p class="plot-title">{name}</p>' in section
     assert "Elongation by finding" in section
     found = table(page, "geometry", "Overlap (IoU): slope on size and shape")
     rows = {row[0] + kind: row for row, kind in zip(found["rows"], found["kinds"], strict=True)}

@@ -254,7 +254,7 @@ def test_what_this_many_patients_could_not_show_is_said(evidence_from):
     found = verdict(evidence_from([*scored("grad_cam", 0.31, 0.62), *against_floors("grad_cam")])).third
     assert found == (
         "With 120 patients, a method truly better than a floor by less than 0.05 (overlap) or 5 percentage points (hit "
-        "rate) would be missed more often than shown."
+        "rate) would go unnoticed in more than half of such runs."
     )
 
 

@@ -336,7 +336,7 @@ def test_distance_that_rests_on_few_cases_is_a_caveat(evidence_from):
 def test_findings_on_which_even_readers_do_not_beat_a_floor_are_named(evidence_from):
     first, second = FINDINGS[:2]
     rows = [*READERS, *scored("grad_cam", 0.3, 0.6), *against_floors("grad_cam")]
-    rows += [mean("iou", finding, name, value) for finding, name, value in (
-        (first, HUMAN, 0.67), (first, "location_prior", 0.75), (second, HUMAN, 0.6), (second, "location_prior", 0.3))]  # fmt: skip
+    rows += [mean("iou", first, HUMAN, 0.67), mean("iou", first, "location_prior", 0.75)]
+    rows += [mean("iou", second, HUMAN, 0.6), mean("iou", second, "location_prior", 0.3)]
     (found,) = [each for each in caveats(evidence_from(rows)) if "even the" in each]
     assert found.startswith(f"On {first} (overlap) even the human readers score no higher than the best floor")

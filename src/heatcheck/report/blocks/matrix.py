@@ -184,6 +184,8 @@ def _outcome(estimate: Estimate) -> str:
         words = "✕ clearly lower"
     elif above.is_no and below.is_no:
         words = "no difference that matters"
+    elif estimate.low > 0:
+        words = "higher by less than matters" if above.is_no else "higher, not shown to be by enough to matter"
     else:
         words = "not higher" if above.is_no else "not shown to be higher"
     needed = would_decide(estimate) if above.answer is Answer.OPEN else ""

@@ -192,6 +192,16 @@ def test_floor_table_says_in_words_who_beats_whom(evidence_from):
 
 
 @pytest.mark.parametrize(
+    ("ends", "words"),
+    [((0.01, 0.05), "higher, not shown to be by enough to matter"), ((0.01, 0.025), "no difference that matters")],
+)
+def test_a_difference_above_0_that_may_be_too_small_is_not_called_none(evidence_from, ends, words):
+    row = replace(floor_test("hit", ALL_FINDINGS, "grad_cam", "edge", 0.02), low=ends[0], high=ends[1])
+    (cell,) = by_floor(evidence_from([row]), "hit").groups[0][1][0].cells
+    assert cell.outcome.startswith(words)
+
+
+@pytest.mark.parametrize(
     ("text", "expected"),
     [
         (number(0.6243, SHARE), "62.4\u00a0%"),

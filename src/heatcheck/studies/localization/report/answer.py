@@ -165,7 +165,9 @@ def _recommendation(evidence: Evidence) -> tuple[str, ...]:
     """What to show and what not, by the tests against floors; what would decide what is open."""
     judged = judged_against_floors(evidence)
     if not judged:
-        return ("Run the floors (they cost nothing) before you show any map: without them its worth is unknown.",)
+        return (
+            "Before you show any map, compare it with floors (pictures made without the model): its worth is unknown.",
+        )
     sentences = [_use(metric, answers) for metric, answers in sorted(judged.items())]
     return tuple(sentence for sentence in (*sentences, _by_finding(evidence), _next(evidence, judged)) if sentence)
 

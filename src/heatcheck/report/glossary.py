@@ -12,6 +12,10 @@ def _sentence(beginning: str, term: str) -> str:
 INTERVAL = _sentence("An interval is", "interval") + " Where a dot has none, the tables say why."
 FLOOR = _sentence("A floor is", "floor")
 READERS = _sentence("Human readers are", "human readers")
+SIMULATED_READERS = (
+    "Simulated readers stand in for people: outlines a little off the true ones, some missing, made by the program "
+    "that drew the images."
+)
 TEST = (
     "Intervals and p-values allow for all comparisons made together, so that an interval excludes 0 exactly where p is "
     "below 0.05."

@@ -102,3 +102,19 @@ def test_where_one_patient_of_many_scores_the_others_limit_the_interval(statisti
     exact = binomtest(1, 40).proportion_ci(0.95, "exact").high
     assert estimate.high == pytest.approx(exact, rel=0.03)
     assert estimate.low <= estimate.value
+
+
+def test_where_all_patients_but_one_have_all_of_it_the_others_limit_the_interval():
+    rows = [(f"c{n}", f"p{n}", 0.0, 1.0 if n else 0.98) for n in range(40)]
+    estimate = of(MEAN, values(f=rows), ("cam",), findings=("f",)).estimate(SETTINGS)
+    exact = binomtest(1, 40).proportion_ci(0.95, "exact").high
+    assert estimate.low == pytest.approx(1 - exact, rel=0.03)
+    assert estimate.high >= estimate.value
+
+
+@pytest.mark.parametrize("score", [0.0, 1.0])
+def test_a_mean_of_scores_that_are_all_at_one_end_has_the_interval_of_a_rate(score):
+    rows = [(f"c{n}", f"p{n}", 0.0, score) for n in range(40)]
+    estimate = of(MEAN, values(f=rows), ("cam",), findings=("f",)).estimate(SETTINGS)
+    exact = binomtest(0, 40).proportion_ci(0.95, "exact").high
+    assert (estimate.low, estimate.high) == pytest.approx((0, exact) if score == 0 else (1 - exact, 1))

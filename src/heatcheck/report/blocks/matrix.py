@@ -112,10 +112,11 @@ def by_finding(evidence: Evidence, statistic: Statistic, metric: str, *, other: 
 
 
 def by_floor(evidence: Evidence, metric: str) -> Matrix | None:
-    """Methods against floors over all findings, each cell with its test; None without tests."""
-    floors = [f for f in evidence.floors if any(_test(evidence, metric, m, f) for m in evidence.methods)]
-    if not floors:
+    """Methods against floors over all findings, highest floor first, each cell with its test; None without one."""
+    tested = [f for f in evidence.floors if any(_test(evidence, metric, m, f) for m in evidence.methods)]
+    if not tested:
         return None
+    floors = [floor for floor, _ in _ranked({floor: [] for floor in tested}, evidence, metric)]
     unit = difference_of(evidence.metrics[metric].unit)
     notes = Footnotes()
     rows = [
@@ -183,8 +184,10 @@ def _outcome(estimate: Estimate) -> str:
         words = "✕ clearly lower"
     elif above.is_no and below.is_no:
         words = "no difference that matters"
+    elif estimate.low > 0:
+        words = "higher by less than matters" if above.is_no else "higher, not shown to be by enough to matter"
     else:
-        words = "not higher" if above.is_no else "not shown to be higher" if below.is_no else "not shown"
+        words = "not higher" if above.is_no else "not shown to be higher"
     needed = would_decide(estimate) if above.answer is Answer.OPEN else ""
     return "; ".join(filter(None, [", ".join(filter(None, [words, probability(estimate.p_adjusted)])), needed]))
 

@@ -175,7 +175,7 @@ SOURCES.add(
         name="phantom_chest",
         settings=PhantomChestSettings,
         open=PhantomChest,
-        summary="Drawn chest radiographs with ten findings, exact masks and two simulated readers",
+        summary="Synthetic chest radiographs with ten findings, exact masks and two simulated readers",
         needs="nothing, it is built in",
         remark="These images are drawn and their readers simulated: human readers in this report are simulated ones.",
         drawn=True,

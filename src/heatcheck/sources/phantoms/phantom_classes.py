@@ -92,7 +92,7 @@ SOURCES.add(
         name="phantom_classes",
         settings=PhantomClassesSettings,
         open=PhantomClasses,
-        summary="Drawn chest radiographs of four classes, one per film, with exact masks of the abnormalities",
+        summary="Synthetic chest radiographs of four classes, one per film, with exact masks of the abnormalities",
         needs="nothing, it is built in",
         remark="These images are drawn: they show what a method can do, not how well it works on patients.",
         drawn=True,

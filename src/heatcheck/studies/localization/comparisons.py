@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Shaped
 
-from heatcheck.core.records import HUMAN, Estimate
+from heatcheck.core.records import HUMAN, ONE_VALUE, Estimate
 from heatcheck.core.vocabulary import PERCENT_DECREASE
 from heatcheck.estimating.estimates import coverage, fill, joined
 from heatcheck.estimating.score_values import Values
@@ -73,18 +73,29 @@ class Measurement:
     def _as_far_as_others_allow(self, interval: Interval) -> Interval:
         """An end at infinity, where one patient alone decides, drawn back to what the other patients allow.
 
-        No score is above 1, so a mean is at most the rate of cases that are not 0, and that rate has an interval.
+        No score is above 1, so a mean is at most the rate of cases that are not 0, and at least that of cases that are
+        1; these rates have intervals. So has a mean of scores that are all 0 or all 1, of which every draw is the same.
         """
-        counts = self.totals[0].counts
-        decrease = self.template.statistic == PERCENT_DECREASE
-        if decrease or not (math.isinf(interval.low) or math.isinf(interval.high)):
+        sums, counts = self.totals[-1].sums, self.totals[0].counts
+        is_mean = len(self.totals) == 1
+        extreme = is_mean and interval.reason == ONE_VALUE and interval.value in (0.0, 1.0)
+        unbounded = math.isinf(interval.low) or math.isinf(interval.high)
+        if self.template.statistic == PERCENT_DECREASE or not (unbounded or extreme):
             return interval
         if not np.array_equal(counts, self.totals[-1].counts):
             return interval
-        moved = self.totals[-1].sums - (self.totals[0].sums if len(self.totals) > 1 else 0)
-        limit = rate_interval(np.where(moved != 0, counts, 0.0)[:, 0], counts[:, 0], LEVEL).high
-        low = -limit if math.isinf(interval.low) else interval.low
-        return replace(interval, low=low, high=limit if math.isinf(interval.high) else interval.high)
+        moved = sums if is_mean else sums - self.totals[0].sums
+        most = self._largest_rate(moved != 0)
+        least = 1 - self._largest_rate(sums != counts) if is_mean else -most
+        if extreme:
+            return Interval(interval.value, least, most)
+        low = least if math.isinf(interval.low) else interval.low
+        return replace(interval, low=low, high=most if math.isinf(interval.high) else interval.high)
+
+    def _largest_rate(self, is_so: np.ndarray) -> float:
+        """The upper limit of the rate of cases of patients for whom something is so."""
+        counts = self.totals[0].counts
+        return rate_interval(np.where(is_so, counts, 0.0)[:, 0], counts[:, 0], LEVEL).high
 
     def exact_interval(self, level: float) -> Interval | None:
         """The interval of a rate, or of rates where all patients agree; None for any other statistic.

@@ -60,12 +60,12 @@ def test_undefined_mean_is_written_in_the_row(evidence_from):
     assert "nan" not in plot
 
 
-def test_ranking_puts_readers_first_then_methods_then_floors_highest_first(evidence_from):
+def test_ranking_puts_the_highest_first_be_it_readers_methods_or_floors(evidence_from):
     values = {"edge": 0.9, "grad_cam": 0.3, "method_1": 0.5, HUMAN: 0.4, "random": 0.1}
     plot = ranking(
         evidence_from([mean("iou", ALL_FINDINGS, name, v) for name, v in values.items()], methods=2), "iou"
     ).plot
-    assert labels_in(plot) == ["Human readers", "Grad-CAM++", "Grad-CAM", "Edges (floor)", "Random map (floor)"]
+    assert labels_in(plot) == ["Edges (floor)", "Grad-CAM++", "Human readers", "Grad-CAM", "Random map (floor)"]
 
 
 def test_hostile_label_stays_text_in_a_plot():
@@ -183,12 +183,22 @@ def test_floor_table_says_in_words_who_beats_whom(evidence_from):
         floor_test("hit", ALL_FINDINGS, "grad_cam", "random", 0.01),
     ]
     cells = by_floor(evidence_from(rows), "hit").groups[0][1][0].cells
-    assert [cell.outcome for cell in cells] == ["not shown, p = 0.210", "✓ clearly higher, p < 0.001"]
+    assert [cell.outcome for cell in cells] == ["not shown to be higher, p = 0.210", "✓ clearly higher, p < 0.001"]
     assert cells[1].text == "+20.0\u00a0pp"
     worse = replace(floor_test("hit", ALL_FINDINGS, "grad_cam", "edge", -0.2), p_adjusted=0.0008)
     (cell,) = by_floor(evidence_from([worse]), "hit").groups[0][1][0].cells
     assert cell.outcome == "✕ clearly lower, p < 0.001"
     assert by_floor(evidence_from([mean("hit", ALL_FINDINGS, "grad_cam", 0.3)]), "hit") is None
+
+
+@pytest.mark.parametrize(
+    ("ends", "words"),
+    [((0.01, 0.05), "higher, not shown to be by enough to matter"), ((0.01, 0.025), "no difference that matters")],
+)
+def test_a_difference_above_0_that_may_be_too_small_is_not_called_none(evidence_from, ends, words):
+    row = replace(floor_test("hit", ALL_FINDINGS, "grad_cam", "edge", 0.02), low=ends[0], high=ends[1])
+    (cell,) = by_floor(evidence_from([row]), "hit").groups[0][1][0].cells
+    assert cell.outcome.startswith(words)
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ def test_card_tells_hit_miss_shared_and_undefined_in_words(made_run):
     assert image.heat == ""
     assert [film.sign for film in films] == ["✓", "✕", "◐", "✓", "?"]
     assert [film.caption.split(" · ")[0] for film in films] == [
-        "hit", "miss", "50\u00a0% of equal points", "hit", "undefined"]  # fmt: skip
+        "hit", "miss", "50\u00a0% of equally hot points inside", "hit", "undefined"]  # fmt: skip
     assert films[0].label == "Grad-CAM"
     assert films[0].caption == "hit · IoU 0.40"
     assert "model: 93\u00a0% likely" in card.strip.case

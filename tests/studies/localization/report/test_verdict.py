@@ -254,7 +254,7 @@ def test_what_this_many_patients_could_not_show_is_said(evidence_from):
     found = verdict(evidence_from([*scored("grad_cam", 0.31, 0.62), *against_floors("grad_cam")])).third
     assert found == (
         "With 120 patients, a method truly better than a floor by less than 0.05 (overlap) or 5 percentage points (hit "
-        "rate) would be missed more often than shown."
+        "rate) would go unnoticed in more than half of such runs."
     )
 
 
@@ -331,3 +331,12 @@ def test_distance_that_rests_on_few_cases_is_a_caveat(evidence_from):
     assert caveats(evidence_from([*rows, *gaps("grad_cam", iou=None, n=118)])) == (
         "Overlap (IoU): the distance from the readers rests on the 12 of 120 cases that they marked.",
     )
+
+
+def test_findings_on_which_even_readers_do_not_beat_a_floor_are_named(evidence_from):
+    first, second = FINDINGS[:2]
+    rows = [*READERS, *scored("grad_cam", 0.3, 0.6), *against_floors("grad_cam")]
+    rows += [mean("iou", first, HUMAN, 0.67), mean("iou", first, "location_prior", 0.75)]
+    rows += [mean("iou", second, HUMAN, 0.6), mean("iou", second, "location_prior", 0.3)]
+    (found,) = [each for each in caveats(evidence_from(rows)) if "even the" in each]
+    assert found.startswith(f"On {first} (overlap) even the human readers score no higher than the best floor")

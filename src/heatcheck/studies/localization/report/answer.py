@@ -18,10 +18,10 @@ from heatcheck.studies.localization.report.caveats import LEAST_AUROC
 from heatcheck.studies.localization.report.figures import Shown, ranking
 from heatcheck.studies.localization.report.gallery import LocalizationGallery, telling_strip
 from heatcheck.studies.localization.report.standing import NAMES, Standing, distance_from_readers, standing_on
-from heatcheck.studies.localization.report.verdict import against_floors, limits
+from heatcheck.studies.localization.report.verdict import against_best_floor, against_floors, limits
 from heatcheck.studies.localization.vocabulary import TESTED
 
-USES = {"hit": "To point at the finding", "iou": "To outline the finding"}  # what each score is about, for a user
+USES = {"hit": "To point at findings", "iou": "To outline findings"}  # what each score is about, for a user
 LIGHTS = {Answer.YES: Light.YES, Answer.NO: Light.NO, Answer.OPEN: Light.OPEN}
 CHARTED = Shown(methods=4, floors=2)
 
@@ -46,11 +46,11 @@ def answer(evidence: Evidence, gallery: LocalizationGallery) -> FirstScreen | No
 Judged = Mapping[str, Mapping[Entrant, Answer]]  # by metric and method: whether it clearly beats every floor
 
 
-def judged_against_floors(evidence: Evidence, finding: str = ALL_FINDINGS) -> Judged:
-    """Whether each method clearly beats every floor by each metric; nothing where there was no test."""
+def judged_against_floors(evidence: Evidence) -> Judged:
+    """Whether each method clearly beats every floor over all findings, by each metric; nothing without a test."""
     judged = {}
     for metric in TESTED:
-        tests = against_floors(evidence, metric, finding)
+        tests = against_floors(evidence, metric)
         judged[metric] = {method: both(*map(judgement_of, rows.values())).answer for method, rows in tests.items()}
     return {metric: answers for metric, answers in judged.items() if answers}
 
@@ -82,7 +82,7 @@ def floors_in_short(evidence: Evidence) -> str:
         winners = [method.label for method, each in answers.items() if each is Answer.YES]
         undecided = sum(each is Answer.OPEN for each in answers.values())
         words = f"{few(winners)} on {NAMES[metric]}" if winners else f"no method on {NAMES[metric]}"
-        parts.append(words + (f" (not shown for {undecided})" if undecided else ""))
+        parts.append(words + (f" (for {count(undecided, 'method')} it is not shown)" if undecided else ""))
     return f"Clearly better than every floor: {'; '.join(parts)}." if parts else ""
 
 
@@ -95,7 +95,7 @@ def _near_readers(evidence: Evidence, standings: Sequence[Standing]) -> Status:
     if not rows:
         return Status(question, Light.OPEN, "Not compared", "No case has a score of both.")
     below = {metric: opposite_of(row) for metric, row in rows.items()}
-    sentence = f"Highest method less readers: {'; '.join(_distance(evidence, m, row) for m, row in rows.items())}."
+    sentence = f"Highest method minus readers: {'; '.join(_distance(evidence, m, row) for m, row in rows.items())}."
     if all(each.is_yes for each in below.values()):
         return Status(question, Light.NO, "No", sentence)
     if all(each.is_no for each in below.values()):
@@ -151,18 +151,23 @@ def _enough_patients(evidence: Evidence, standings: Sequence[Standing]) -> Statu
     found = limits(evidence, standings)
     if not found.patients:
         return None
-    sentence = f"{found.in_short}." if found.in_short else ""
-    question = "Enough patients to tell?"
+    question, patients = "Enough patients to tell?", count(found.patients, "patient")
+    limited = f"{found.in_short}." if found.in_short else ""
     if found.is_thin:
-        return Status(question, Light.PARTLY, "A first impression", sentence)
-    return Status(question, Light.YES, count(found.patients, "patient"), sentence)
+        return Status(question, Light.PARTLY, "A first impression", f"{patients}; {limited}")
+    if found.thin:
+        word = f"For {found.findings - found.thin} of {count(found.findings, 'finding')}"
+        return Status(question, Light.PARTLY, word, f"{patients}; {limited}")
+    return Status(question, Light.YES, patients, f"{limited[:1].upper()}{limited[1:]}")
 
 
 def _recommendation(evidence: Evidence) -> tuple[str, ...]:
     """What to show and what not, by the tests against floors; what would decide what is open."""
     judged = judged_against_floors(evidence)
     if not judged:
-        return ("Run the floors (they cost nothing) before you show any map: without them its worth is unknown.",)
+        return (
+            "Before you show any map, compare it with floors (pictures made without the model): its worth is unknown.",
+        )
     sentences = [_use(metric, answers) for metric, answers in sorted(judged.items())]
     return tuple(sentence for sentence in (*sentences, _by_finding(evidence), _next(evidence, judged)) if sentence)
 
@@ -172,31 +177,50 @@ def _use(metric: str, answers: Mapping[Entrant, Answer]) -> str:
     winners = [method.label for method, each in answers.items() if each is Answer.YES]
     name = NAMES[metric]
     if winners:
-        it, its = ("it", "its") if len(winners) == 1 else ("they", "their")
-        clearly = "clearly beats" if it == "it" else "clearly beat"
+        beats = "beats" if len(winners) == 1 else "beat"
         return (
-            f"{USES[metric]}, use {few(winners, 'or')}: {it} {clearly} every floor, by {its} {name} over all findings."
+            f"{USES[metric]}, use {few(winners, 'or')}, which clearly {beats} every floor on {name} over all findings."
         )
     if all(each is Answer.NO for each in answers.values()):
-        return f"{USES[metric]}, use none of these maps: no method beats every floor, by {name}."
-    return f"{USES[metric]}, no method can be recommended yet: that one beats every floor, by {name}, is not shown."
+        return f"{USES[metric]}, use none of these maps: over all findings no method beats every floor on {name}."
+    return f"{USES[metric]}, no method can be recommended yet: that one beats every floor on {name} is not shown."
 
 
 def _by_finding(evidence: Evidence) -> str:
-    """The findings on which no method clearly beats the floors, where there are several findings with tests."""
-    shown = {finding: judged_against_floors(evidence, finding) for finding in evidence.findings}
-    shown = {finding: judged for finding, judged in shown.items() if judged}
-    if len(evidence.findings) < 2 or not shown:
+    """Which method clearly beats the best floor on which finding, and where none is shown to."""
+    won = won_by_finding(evidence)
+    if len(evidence.findings) < 2 or not won:
         return ""
-    good = [f for f, judged in shown.items() if any(a is Answer.YES for each in judged.values() for a in each.values())]
-    poor = [finding for finding in shown if finding not in good]
-    if not poor:
-        return f"On each of the {len(shown)} findings some method clearly beats every floor; see Finding by finding."
-    if not good:
-        return f"On no single finding ({few(list(shown))}) is any method shown to beat every floor."
-    return (
-        f"For {few(good)} some method clearly beats every floor; for {few(poor)} none is shown to: show no map there."
-    )
+    poor = [finding for finding, winners in won.items() if not winners]
+    good = {finding: winners for finding, winners in won.items() if winners}
+    parts: list[str] = []
+    while good:  # the method that serves most of the findings still without one comes next
+        methods = [method for winners in good.values() for method in winners]
+        method = max(dict.fromkeys(methods), key=methods.count)
+        served = [f"{f} ({' and '.join(winners[method])})" for f, winners in good.items() if method in winners]
+        verb = "" if parts else " clearly beats the best floor"
+        parts.append(f"{method.label}{verb} on {few(served)}")
+        good = {finding: winners for finding, winners in good.items() if method not in winners}
+    none = f"on {few(poor)} no method is shown to beat the best floor: show no map there" if poor else ""
+    text = "; ".join(part for part in (*parts, none) if part)
+    return f"Single findings: {text}."
+
+
+Winners = Mapping[Entrant, Sequence[str]]  # the metrics by which a method clearly beats the best floor, in words
+
+
+def won_by_finding(evidence: Evidence) -> Mapping[str, Winners]:
+    """The methods that clearly beat the best floor on each finding; findings without a test are left out."""
+    won: dict[str, dict[Entrant, list[str]]] = {}
+    for finding in evidence.findings:
+        for metric in TESTED:
+            tests = against_best_floor(evidence, metric, finding)
+            if tests:
+                won.setdefault(finding, {})
+            for method, row in tests.items():
+                if judgement_of(row).is_yes:
+                    won[finding].setdefault(method, []).append(NAMES[metric])
+    return won
 
 
 def _next(evidence: Evidence, judged: Judged) -> str:
@@ -205,7 +229,7 @@ def _next(evidence: Evidence, judged: Judged) -> str:
         standing = standing_on(evidence, metric)
         if standing is None or answers.get(standing.leader) is not Answer.OPEN:
             continue
-        rows = against_floors(evidence, metric, ALL_FINDINGS)[standing.leader].values()
+        rows = against_floors(evidence, metric)[standing.leader].values()
         undecided = [row for row in rows if row and judgement_of(row).answer is Answer.OPEN]
         needed = max((row for row in undecided if row.n_needed), key=lambda row: row.n_needed or 0, default=None)
         if needed is not None:
@@ -219,11 +243,14 @@ def _picture(gallery: LocalizationGallery) -> FilmStrip | None:
 
 
 def _chart(evidence: Evidence, standings: Sequence[Standing]) -> Panel | None:
-    """Readers, the highest methods and the highest floors, by the first metric."""
-    return ranking(evidence, standings[0].metric, CHARTED)
+    """Readers, the highest methods and the highest floors, by the metric that the advice rests on."""
+    judged = judged_against_floors(evidence)
+    metrics = [standing.metric for standing in standings]
+    advised = [metric for metric in metrics if Answer.YES in judged.get(metric, {}).values()]
+    return ranking(evidence, (advised or metrics)[0], CHARTED)
 
 
 def _chart_keys(evidence: Evidence) -> tuple[legend.Key, ...]:
     readers = (legend.readers(evidence.readers.label.lower()),) if evidence.has_readers else ()
-    floors = (legend.floor_tick("floor"),) if evidence.floors else ()
+    floors = (legend.floor_tick("floor: made without the model"),) if evidence.floors else ()
     return (legend.METHOD, *readers, *floors)

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from itertools import product
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.core.vocabulary import AUROC, MEAN
@@ -12,7 +13,7 @@ from heatcheck.report.evidence import Evidence
 from heatcheck.report.numbers import count, listed
 from heatcheck.studies.localization.report.facts import manifest
 from heatcheck.studies.localization.report.sections.subgroups import clear_differences, divisions_of
-from heatcheck.studies.localization.report.standing import distance_from_readers, standing_on
+from heatcheck.studies.localization.report.standing import NAMES, distance_from_readers, standing_on
 from heatcheck.studies.localization.vocabulary import COUNT, TESTED, Counts
 
 FEW_CASES = 10
@@ -32,6 +33,7 @@ def caveats(evidence: Evidence) -> tuple[str, ...]:
         _rare(evidence),
         _other_cases(evidence),
         *_few_shared(evidence),
+        _readers_at_floor(evidence),
         *_groups(evidence),
         smaller_settings(evidence),
     )
@@ -96,6 +98,24 @@ def _rare(evidence: Evidence) -> str:
     if not rare:
         return ""
     return f"There are fewer than {FEW_CASES} cases of {listed(rare)}: read those rows as anecdotes."
+
+
+def _readers_at_floor(evidence: Evidence) -> str:
+    """The findings on which even the readers do no better than the best floor, so that no method can be shown to."""
+    if not evidence.has_readers:
+        return ""
+    places = []
+    for finding, metric in product(evidence.findings, TESTED):
+        readers = evidence.value(MEAN, metric, finding, evidence.readers.name)
+        floors = [evidence.value(MEAN, metric, finding, floor.name) for floor in evidence.floors]
+        if any(floor >= readers for floor in floors):
+            places.append(f"{finding} ({NAMES[metric]})")
+    if not places:
+        return ""
+    return (
+        f"On {listed(places)} even the {evidence.readers.label.lower()} score no higher than the best floor: there a "
+        "map can hardly be shown to be better."
+    )
 
 
 def _groups(evidence: Evidence) -> list[str]:

@@ -11,7 +11,7 @@ from heatcheck.report.charts.axes import limits_around
 from heatcheck.report.charts.dotplot import DotPlot, Mark, PlotRow, draw
 from heatcheck.report.charts.panels import Panel, PanelGroup
 from heatcheck.report.evidence import Entrant, Evidence
-from heatcheck.report.numbers import SCORE, interval, number
+from heatcheck.report.numbers import SCORE, count, interval, number
 from heatcheck.studies.localization.report import literature
 from heatcheck.studies.localization.report.standing import standing_on
 
@@ -28,22 +28,27 @@ EVERYTHING = Shown()
 
 
 def ranking(evidence: Evidence, metric: str, shown: Shown = EVERYTHING) -> Panel | None:
-    """Readers, methods and floors over all findings, highest first within each kind."""
-    rows = [
-        _ranking_row(entrant, estimate, evidence, metric)
-        for group, most in (
-            ((evidence.readers,), None),
-            (evidence.methods, shown.methods),
-            (evidence.floors, shown.floors),
-        )
-        for entrant, estimate in _highest_first(group, evidence, metric)[:most]
-    ]
-    if not rows:
+    """Readers, methods and floors over all findings, highest first."""
+    groups = {
+        kind: _highest_first(group, evidence, metric)
+        for kind, group in (("", (evidence.readers,)), ("method", evidence.methods), ("floor", evidence.floors))
+    }
+    most = {"method": shown.methods, "floor": shown.floors}
+    kept = {kind: scored[: most.get(kind)] for kind, scored in groups.items()}
+    ranked = sorted((each for scored in kept.values() for each in scored), key=_lowness)
+    if not ranked:
         return None
+    rows = [_ranking_row(entrant, estimate, evidence, metric) for entrant, estimate in ranked]
     measure = evidence.metrics[metric]
+    left_out = [
+        f"{len(kept[kind])} of {count(len(scored), kind)}"
+        for kind, scored in groups.items()
+        if len(kept[kind]) < len(scored)
+    ]
+    heading = f"{measure.label}: the highest {' and '.join(left_out)}" if left_out else measure.label
     limits = limits_around(_values(rows))
     title = f"{measure.label}, mean over all findings, by method"
-    return Panel(measure.label, draw(DotPlot(title, measure.axis_title, tuple(rows), measure.unit, limits)))
+    return Panel(heading, draw(DotPlot(title, measure.axis_title, tuple(rows), measure.unit, limits)))
 
 
 def against_readers(evidence: Evidence, metric: str, *, published: bool = False) -> PanelGroup | None:
@@ -83,7 +88,13 @@ def _with_published(row: PlotRow, metric: str, method: str) -> PlotRow:
 
 def _highest_first(group: Sequence[Entrant], evidence: Evidence, metric: str) -> list[tuple[Entrant, Estimate]]:
     scored = [(e, row) for e in group if (row := evidence.find(MEAN, metric, ALL_FINDINGS, e.name))]
-    return sorted(scored, key=lambda pair: math.inf if math.isnan(pair[1].value) else -pair[1].value)
+    return sorted(scored, key=_lowness)
+
+
+def _lowness(scored: tuple[Entrant, Estimate]) -> float:
+    """Sorts the highest first and what has no value last."""
+    value = scored[1].value
+    return math.inf if math.isnan(value) else -value
 
 
 def _ranking_row(entrant: Entrant, estimate: Estimate, evidence: Evidence, metric: str) -> PlotRow:

@@ -11,7 +11,7 @@ from heatcheck.report.blocks.films import Film, FilmStrip, Outline
 from heatcheck.report.blocks.gallery import Gallery, by_name, gallery_of, likely, number_or_dash, orientation
 from heatcheck.report.blocks.pictures import Frame, frame_for, image_uri, map_uri, path_data
 from heatcheck.report.evidence import Entrant, Evidence
-from heatcheck.report.numbers import SCORE, SHARE, count, number
+from heatcheck.report.numbers import SCORE, SHARE, SPACE, count, number
 from heatcheck.report.page import Section
 from heatcheck.studies.localization.report.facts import best_first
 from heatcheck.studies.localization.vocabulary import LocalizationEntry, MethodMapEntry
@@ -101,9 +101,8 @@ def telling_strip(gallery: LocalizationGallery) -> FilmStrip | None:
         strip,
         anchor="telling",
         title=f"One case with {found.finding}",
-        note=f"Outlined: where the experts see it. ✓ the hottest point (ring) lies inside. Chosen as: {found.why}."
-        if found.why
-        else "",
+        note="Outlined: the true place of the finding. ✓: the hottest point (ring) lies inside. IoU: how much the hot "
+        f"region overlaps the outline. {strip.note}".rstrip(),
         link="pictures",
         films=tuple(replace(film, outlines=_few_lines(film.outlines)) for film in strip.films),
     )
@@ -202,7 +201,7 @@ def _outcome(hit: float | None, elsewhere: int | None = None) -> tuple[str, str,
         return "✓", f"hit{there}", f"the hottest point lies inside the outline{there}"
     if hit == 0:
         return "✕", f"miss{there}", f"the hottest point lies outside the outline{there}"
-    share = number(float(hit), SHARE.rounded(0))
+    share = f"under 1{SPACE}%" if hit < 0.005 else number(float(hit), SHARE.rounded(0))
     first = f", the first of them in slice {elsewhere}" if elsewhere else ""
     sentence = f"several points are equally hot, and {share} of them lie inside the outline{first}"
-    return "◐", f"{share} of equal points", sentence
+    return "◐", f"{share} of equally hot points inside", sentence

@@ -85,7 +85,11 @@ def _overview(evidence: Evidence) -> Section:
     panels = tuple(panel for metric in TESTED if metric in evidence.metrics and (panel := ranking(evidence, metric)))
     terms = [(evidence.metrics[m].label, evidence.metrics[m].summary) for m in TESTED if m in evidence.metrics]
     terms += [("Interval", glossary.INTERVAL), ("Floor", glossary.FLOOR)]
-    terms += [(evidence.readers.label, glossary.READERS)] if evidence.has_readers else []
+    terms += (
+        [(evidence.readers.label, glossary.SIMULATED_READERS if evidence.manifest.source.drawn else glossary.READERS)]
+        if evidence.has_readers
+        else []
+    )
     candidates = [_may_be_best(standing) for metric in TESTED if (standing := standing_on(evidence, metric))]
     floor = legend.floor_tick("floor, a picture made without the model")
     readers = (legend.readers(evidence.readers.label.lower()),) if evidence.has_readers else ()

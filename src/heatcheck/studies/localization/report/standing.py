@@ -71,5 +71,5 @@ def _best_by(evidence: Evidence, standing: Standing) -> tuple[str, ...]:
 
 
 def distance_from_readers(evidence: Evidence, standing: Standing) -> Estimate | None:
-    """Leader less readers on the cases that both have."""
+    """Leader minus readers on the cases that both have."""
     return evidence.find(DIFFERENCE, standing.metric, ALL_FINDINGS, standing.leader.name, HUMAN)

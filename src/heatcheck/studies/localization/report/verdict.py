@@ -135,12 +135,21 @@ def _floors_beaten(evidence: Evidence, metrics: Sequence[str]) -> str:
 _Tests = Mapping[Entrant, Mapping[Entrant, Estimate | None]]  # by method and floor; None where there is no test
 
 
-def against_floors(evidence: Evidence, metric: str, finding: str = ALL_FINDINGS) -> _Tests:
-    """The tests of every method against every floor; methods without any test are left out."""
+def against_floors(evidence: Evidence, metric: str) -> _Tests:
+    """The tests of every method against every floor over all findings; methods without any test are left out."""
     tests = {
-        m: {f: evidence.find(TEST, metric, finding, m.name, f.name) for f in evidence.floors} for m in evidence.methods
+        m: {f: evidence.find(TEST, metric, ALL_FINDINGS, m.name, f.name) for f in evidence.floors}
+        for m in evidence.methods
     }
     return {method: rows for method, rows in tests.items() if any(rows.values())}
+
+
+def against_best_floor(evidence: Evidence, metric: str, finding: str) -> Mapping[Entrant, Estimate]:
+    """The test of every method against the best floor on a finding, the one floor that is tested there."""
+    tests = (
+        (m, evidence.find(TEST, metric, finding, m.name, f.name)) for m in evidence.methods for f in evidence.floors
+    )
+    return {method: row for method, row in tests if row}
 
 
 def _beaten(tests: _Tests) -> str:
@@ -209,11 +218,9 @@ class Limits:
     @property
     def in_short(self) -> str:
         """The smallest visible differences, and how many findings have few patients."""
-        parts = [f"{count(self.patients, 'patient')}"]
-        parts += [f"a lead over a floor below {' or '.join(self.missed)} may be missed"] if self.missed else []
-        parts += (
-            [f"{self.thin} of {count(self.findings, 'finding')} with fewer than {FEW_PATIENTS}"] if self.thin else []
-        )
+        parts = [f"leads over a floor of less than {' or '.join(self.missed)} may be missed"] if self.missed else []
+        few_ = "the finding has" if self.findings == 1 else f"{self.thin} of {self.findings} findings have"
+        parts += [f"{few_} fewer than {FEW_PATIENTS} patients"] if self.thin else []
         return "; ".join(parts)
 
 
@@ -237,7 +244,7 @@ def _limits(evidence: Evidence, standings: Sequence[Standing]) -> str:
     if found.missed:
         parts.append(
             f"with {count(found.patients, 'patient')}, a method truly better than a floor by less than "
-            f"{' or '.join(found.missed)} would be missed more often than shown"
+            f"{' or '.join(found.missed)} would go unnoticed in more than half of such runs"
         )
     if found.is_thin:
         which = "the finding has" if found.findings == 1 else f"{found.thin} of {found.findings} findings have"

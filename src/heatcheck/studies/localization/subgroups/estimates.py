@@ -200,7 +200,8 @@ def auroc_differences(
         largest, other = (linearised_auroc(masked[name], columns) for name in (pair.largest, pair.name))
         if not (np.all(largest.errors > 0) and np.all(other.errors > 0)):
             value = float(np.mean(np.subtract(other.values, largest.values)))
-            rows.append(replace(row, value=value, reason=NO_ERROR))
+            on = coverage(len(columns), len(settings.findings))
+            rows.append(replace(row, value=value, reason="; ".join(filter(None, (NO_ERROR, on)))))
             continue
         difference = contrast(largest, other)
         statistics.append(difference if len(columns) == 1 else linearised_macro(difference, len(columns)))

@@ -1,6 +1,5 @@
 """Each method finding by finding, against readers, floors and published figures."""
 
-import math
 from collections.abc import Mapping, Sequence
 
 from heatcheck.core.records import ALL_FINDINGS, HUMAN
@@ -13,12 +12,12 @@ from heatcheck.report.charts import legend
 from heatcheck.report.charts.legend import Key
 from heatcheck.report.charts.panels import Panel, PanelGroup
 from heatcheck.report.evidence import Evidence
-from heatcheck.report.numbers import number
+from heatcheck.report.numbers import count, few
 from heatcheck.report.page import Section
 from heatcheck.studies.localization.report import literature
+from heatcheck.studies.localization.report.answer import won_by_finding
 from heatcheck.studies.localization.report.facts import manifest
 from heatcheck.studies.localization.report.figures import against_readers
-from heatcheck.studies.localization.report.standing import NAMES, standing_on
 from heatcheck.studies.localization.vocabulary import BOXES, TESTED
 
 BOX_MEASURES = {"iou": "as areas", "box_iou": "as boxes"}
@@ -66,19 +65,13 @@ def findings(evidence: Evidence) -> Section:
 
 
 def _summary(evidence: Evidence) -> str:
-    """The findings on which the leading method overlaps best and worst."""
-    standing = standing_on(evidence, "iou") or standing_on(evidence, "hit")
-    if standing is None:
-        return ""
-    unit = evidence.metrics[standing.metric].unit
-    means = {name: evidence.value(MEAN, standing.metric, name, standing.leader.name) for name in evidence.findings}
-    ranked = sorted((name for name in means if not math.isnan(means[name])), key=lambda name: -means[name])
-    if len(ranked) < 2:
-        return ""
-    best, worst = (
-        f"{name} ({number(means[name], unit.rounded(unit.decimals - 1))})" for name in (ranked[0], ranked[-1])
-    )
-    return f"{standing.leader.label}: {NAMES[standing.metric]} highest on {best}, lowest on {worst}."
+    """On how many findings some method clearly beats the best floor."""
+    won = won_by_finding(evidence)
+    beaten = [finding for finding, winners in won.items() if winners]
+    if not won:
+        return "Every method on every finding, beside readers and floors."
+    where = f": {few(beaten)}" if beaten else ""
+    return f"A method clearly beats the best floor on {len(beaten)} of {count(len(won), 'finding')}{where}."
 
 
 def _plots(evidence: Evidence, groups: Sequence[PanelGroup]) -> tuple[Block, ...]:

@@ -188,7 +188,7 @@ def _auroc(division: Division) -> Matrix | None:
             Cell("") if group.name in {division.largest, NOT_STATED} else cell_of(row, difference_of(SCORE), notes)
             for group, row in zip(division.groups, differences, strict=True)
         ]
-        rows.append(labelled(f"less that of {division.largest}", cells))
+        rows.append(labelled(f"minus that of {division.largest}, on findings with enough patients in both", cells))
     return _matrix(f"AUROC of the model by {division.column}", division.groups, rows, notes, corner="Model")
 
 

@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from heatcheck.core.errors import RunFolderError
-from heatcheck.judging.sizes import Sizes, stored_sizes
+from heatcheck.judging.sizes import Sizes, has_room, stored_sizes
 
 
 def test_distance_from_a_floor_is_judged_by_the_room_above_it():
@@ -56,3 +56,7 @@ def test_broken_sizes_of_a_run_are_one_clear_line(wrong):
     with pytest.raises(RunFolderError, match=r"run.json cannot be used: sizes\..*; remove the folder"):
         stored_sizes(wrong, "run.json")
     assert stored_sizes({}, "run.json") == Sizes()
+
+
+def test_only_a_floor_below_the_best_score_leaves_room():
+    assert [has_room(floor, 0.79) for floor in (0.5, 0.79, 0.82, math.nan)] == [True, False, False, False]

@@ -153,7 +153,7 @@ def test_a_factor_with_one_level_is_left_out_and_says_so():
     table = table_of(np.random.default_rng(3)).assign(architecture="ViT")
     fitted = effects(table)
     assert {key for key in fitted if key[0] == "architecture"} == {("architecture", "")}
-    assert fitted["architecture", ""].classical.reason == "architecture has one level only: ViT"
+    assert fitted["architecture", ""].classical.reason == "nothing to compare: architecture is “ViT” throughout"
     assert math.isnan(fitted["architecture", ""].networks.value)
     alone = treatment_effects(table["outcome"].to_numpy(), factors_of(table)[::2], origin_of(table))
     assert fitted["method", "lrp"].classical == alone.terms[2].classical

@@ -55,6 +55,11 @@ class Sizes(BaseModel):
         return self.importance * total if total > 0 else math.nan
 
 
+def has_room(floor: float, best: float) -> bool:
+    """Whether the best score lies above a floor, so that a map can be shown to be better than that floor."""
+    return best > floor
+
+
 def stored_sizes(values: Mapping[str, Any], source: str) -> Sizes:
     """The sizes that a run was judged by, as run.json holds them."""
     try:

@@ -231,7 +231,7 @@ def _entrants(evidence: Evidence) -> Listing | None:
         (
             each.label,
             ListCell(each.kind, aside=each.family if each.family != each.kind else ""),
-            f"{'; '.join(filter(None, (each.summary, each.note)))}.",
+            "; ".join(part.rstrip(".") for part in (each.summary, each.note) if part) + ".",
             ListCell(_settings(each), aside=f"changed: {listed(each.changed)}" if each.changed else ""),
             number(speed[each.name], SECONDS) if each.name in speed else MISSING,
         )

@@ -116,7 +116,7 @@ def _terms(
 ) -> Iterator[RegressionTerm]:
     """The coefficients of a factor, or one term with the reason why it has none."""
     if len(present) < 2:
-        reason = f"{factor.name} has one level only: {present[0]}" if present else NO_ROW
+        reason = f"nothing to compare: {factor.name} is \u201c{present[0]}\u201d throughout" if present else NO_ROW
         yield RegressionTerm(factor.name, "", *(replace(counts, reason=reason),) * 2)
         return
     for level in factor.levels:

@@ -90,7 +90,7 @@ def test_a_method_drowned_in_noise_is_to_blame_and_not_the_good_model(estimates)
 def test_a_map_that_fine_tuning_moves_while_the_model_goes_by_the_same_is_foolable(estimates):
     before, under, sentence = blamed(estimates, "Gameable", "gradient")
     assert (before, under) == ("shows", "foolable")
-    assert "while reliance held" in sentence
+    assert "while reliance changed by less than matters" in sentence
     assert "by itself it is no evidence" in sentence
 
 

@@ -62,7 +62,7 @@ def test_coefficients_by_hand(tmp_path):
     assert term(found, "method:lrp").error == pytest.approx(error)
     assert term(found, "method:lrp").high - 0.1 == pytest.approx(stats.t.ppf(0.975, 45) * error)
     assert term(found, "method:lrp").p_value == pytest.approx(2 * stats.t.sf(0.1 / error, 45))
-    assert term(found, "pretrained").reason == "pretrained has one level only: no"
+    assert term(found, "pretrained").reason == "nothing to compare: pretrained is “no” throughout"
     assert term(found, "intercept").reason == "the level at architecture: DenseNet, method: gradient"
 
 
@@ -86,7 +86,7 @@ def test_an_image_is_one_row_however_many_seeds_there_are_and_a_lost_pair_is_not
         one, fit = term(found, "method:lrp", errors), getattr(judge, errors)
         assert (one.value, one.low, one.p_value) == pytest.approx((fit.value, fit.low, fit.p_value))
         assert (one.n_cases, one.n_undefined) == (48, 0)
-    assert term(found, "architecture").reason == "architecture has one level only: DenseNet"
+    assert term(found, "architecture").reason == "nothing to compare: architecture is “DenseNet” throughout"
 
 
 def test_an_architecture_that_one_base_alone_has_is_not_tested_however_many_seeds_it_has(tmp_path):

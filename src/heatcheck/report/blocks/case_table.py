@@ -36,6 +36,7 @@ class CaseRow:
     note: str = ""  # why it failed, or what is missing
     link: str = ""  # the anchor of its card in the gallery
     thumbnail: str = ""  # data link
+    picture: str = ""  # what that card shows, where it is not what was scored here
     badness: float = 0.0  # the worst cases have the highest
 
     @property

@@ -36,7 +36,7 @@ INFORMATION = "mutual_information_label"
 GUESSING, GUESS = "guessing", 0.5  # what an AUROC is compared with
 FILLS = ("blur", "mean", "noise")  # what replaces a region where reliance is measured
 ERRORS = ("classical", "networks")  # kinds of standard errors of a regression
-ONE_TRAINING = "each network was trained once: the numbers are those of these networks, and no claim rests on them"
+ONE_TRAINING = "each network was trained once: the number holds for these networks alone, and no claim is made"
 CORRELATIONS = ("pearson", "spearman")
 PAIRED_SCORES: dict[str, tuple[str, Direction]] = {  # the scores that are correlated: their metric and arm
     f"{metric}_{arm}": (metric, arm) for metric in MAIN_METRICS for arm in DIRECTIONS

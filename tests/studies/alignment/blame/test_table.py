@@ -90,11 +90,13 @@ def test_a_good_pipeline_in_words():
     row, codes = of_gradient()
     assert codes == {"before": "shows", "under": "follows"}
     assert row.reason.replace("\u00a0", " ") == (
-        "The model uses the outlined area (reliance 0.80 of 1.60 = 50 %, 95 % 31 to 69 %), and the map marks it better "
-        "than the usual place (mass accuracy +0.30 of 0.60 = +50 %, 95 % +33 to +67 %). Fine-tuned toward the outlines,"
-        " the map's score rose (+0.32 of 0.80 = +40 %, 95 % +25 to +55 %) and reliance with it (+0.40 of 1.60 = +25 %, "
-        "95 % +15 to +35 %); away from them, the map's score fell (−0.24 of 0.80 = −30 %, 95 % −40 to −20 %) and "
-        "reliance with it (−0.48 of 1.60 = −30 %, 95 % −35 to −25 %). The map followed the model, in proportion."
+        "The model uses the outlined area (reliance 0.80 of the separation of 1.60 = 50 %, 95 % 31 to 69 %), and the "
+        "map marks it better than the usual place (mass accuracy minus that of the usual place: +0.30 of the room of "
+        "0.60 = +50 %, 95 % +33 to +67 %). Fine-tuned toward the outlines and compared with the control, the map's "
+        "score rose (+0.32 of the room of 0.80 = +40 %, 95 % +25 to +55 %) and reliance with it (+0.40 of the "
+        "control's separation of 1.60 = +25 %, 95 % +15 to +35 %); away from them, the map's score fell (−0.24 of the "
+        "room of 0.80 = −30 %, 95 % −40 to −20 %) and reliance with it (−0.48 of the control's separation of 1.60 = "
+        "−30 %, 95 % −35 to −25 %). The map followed the model, in proportion."
     )
     assert (row.n_cases, row.n_patients) == (40, 30)
 
@@ -105,21 +107,28 @@ def test_a_good_pipeline_in_words():
         (
             LOW,
             "method",
-            "but the map hardly marks it better than random maps (mass accuracy +0.01 of 0.80 = +1 %, 95 % ",
+            (
+                "but the map hardly marks it better than random maps (mass accuracy minus that of random maps: +0.01 "
+                "of the room of 0.80 = +1 %"
+            ),
         ),
         (LOW, "method", ": the method fails to show what the model uses."),
         (
             {**LOW, "reliance": (0.1, -0.1, 0.3)},
             "model",
-            "(reliance 0.10 of 1.60 = 6 %, 95 % −6 to 19 %; put on images",
+            "(reliance 0.10 of the separation of 1.60 = 6 %, 95 % −6 to 19 %; put on images",
         ),
-        ({**LOW, "reliance": (0.06, 0.03, 0.09)}, "model", "reliance 0.06 of 1.60 = 4 %"),  # above 0, and no blame
+        (
+            {**LOW, "reliance": (0.06, 0.03, 0.09)},
+            "model",
+            "reliance 0.06 of the separation of 1.60 = 4 %",
+        ),  # above 0, and no blame
         ({"reliance": (0.1, -0.1, 0.3)}, "looks_elsewhere", "the map flatters the model"),
-        ({"reliance": (0.0,)}, "looks_elsewhere", "reliance 0.00 of 1.60 = 0 % on every image"),
+        ({"reliance": (0.0,)}, "looks_elsewhere", "reliance 0.00 of the separation of 1.60 = 0 % on every image"),
         (
             {"reliance": (0.7, -0.3, 1.7)},
             "undecided",
-            "uses the outlined area is not shown (reliance 0.70 of 1.60 = 44",
+            "uses the outlined area is not shown (reliance 0.70 of the separation of 1.60 = 44",
         ),
         ({"reliance": (0.7, 0.4, 1.0), "untrained": (0.1, -0.2, 0.4)}, "undecided", "that of untrained networks"),
         ({"reliance": (0.7, 0.4, 1.0), "untrained": None}, "shows", "The model uses the outlined area"),
@@ -131,13 +140,19 @@ def test_a_good_pipeline_in_words():
         (
             {"reliance": (0.1, -0.1, 0.3), "added": (1.5, 1.2, 1.8)},
             "redundant",
-            "it gives that score (1.50 of 1.60 = 94 %, 95 % 75 to 112 %): another area may serve the model as well",
+            (
+                "it gives that score (1.50 of the separation of 1.60 = 94 %, 95 % 75 to 112 %): another area may serve "
+                "the model as well"
+            ),
         ),
         ({"reliance": (0.1, -0.1, 0.3), "added": (0.4, -0.2, 1.0)}, "undecided", "gives that score to images without"),
         (
             {"gain": (0.01, -0.03, 0.05)},
             "usual",
-            "+75 %), but no better than the usual place, made without the model (mass accuracy +0.01 of 0.60 = +2",
+            (
+                "+75 %), but no better than the usual place, made without the model (mass accuracy minus that of the "
+                "usual place: +0.01"
+            ),
         ),
         (
             {"reliance": (0.1, -0.1, 0.3), "separation": (-0.1, math.nan, math.nan)},
@@ -147,12 +162,16 @@ def test_a_good_pipeline_in_words():
         (
             {"gain": (0.4, -0.2, 1.0)},
             "undecided",
-            "better than the usual place is not shown (mass accuracy +0.40 of 0.6",
+            "is not shown (mass accuracy minus that of the usual place: +0.40 of the room of 0.6",
         ),
         (
             {"usual_floor": (1.0, 0.9, 1.1), "gain": (-0.1, -0.2, 0.1)},
             "undecided",
-            "not even a human's marks would score above the usual place",
+            (
+                "cannot be decided (mass accuracy minus that of the usual place: −0.10, 95 % −0.20 to +0.10): not even "
+                "a perfect map's marks score above the usual place (1.00 against 1.00), so no map can be shown to be "
+                "better"
+            ),
         ),
     ],
 )
@@ -162,11 +181,35 @@ def test_before_in_words(changed, before, words):
     assert words in row.reason.replace("\u00a0", " ")
 
 
+def test_map_made_without_the_model_is_not_called_a_failing_method():
+    row = blame_rows(estimates(), RULE)[1]
+    assert (row.method, json.loads(row.condition)["before"]) == ("random", "method")
+    assert "): so it should be, for this map was made without the model. " in row.reason
+    assert "the method fails" not in row.reason
+
+
+def test_readers_below_the_best_floor_are_named_with_their_scores():
+    human = Estimate("mean", "mass", "Edema", "human", "", 0.79, 0.7, 0.8, condition=condition(arm="human"))
+    changed = {"usual_floor": (0.82, 0.8, 0.84), "gain": (-0.5, -0.54, -0.46)}
+    rule = replace(RULE, human="readers")
+    assert (
+        "not even the readers' marks score above the usual place (0.79 against 0.82), so no map can be shown to be "
+        "better" in blame_rows([*estimates(**changed), human], rule)[0].reason
+    )
+    assert (
+        "how the readers' marks and the usual place score is not known"
+        in blame_rows(estimates(**changed), rule)[0].reason
+    )
+
+
 def test_a_share_of_next_to_nothing_is_not_given_in_percent():
     """The usual place may be nearly as good as a perfect map, and a map far below it."""
     row, codes = of_gradient(usual_floor=(0.98, 0.97, 0.99), gain=(-0.5, -0.6, -0.4))
     assert codes["before"] == "usual"
-    assert "(mass accuracy −0.50 where 0.02 is the whole, 95 % −0.60 to −0.40)" in row.reason.replace("\u00a0", " ")
+    assert (
+        "(mass accuracy minus that of the usual place: −0.50 next to the room of 0.02, 95 % −0.60 to −0.40)"
+        in row.reason.replace("\u00a0", " ")
+    )
 
 
 def test_the_patients_that_would_decide_are_said_and_stored():
@@ -198,7 +241,10 @@ def test_the_map_is_compared_with_the_best_of_the_floors_whichever_that_is():
         (
             {"aligned_reliance": (0.03, 0.01, 0.05)},
             "foolable",
-            "rose (+0.32 of 0.80 = +40 %, 95 % +25 to +55 %) while reliance held (+0.03 of 1.60 = +2 %, 95 % +1 to",
+            (
+                "rose (+0.32 of the room of 0.80 = +40 %, 95 % +25 to +55 %) while reliance changed by less than "
+                "matters (+0.03 of the control's separation of 1.60 = +2 %, 95 % +1 to"
+            ),
         ),
         (
             {"aligned_reliance": (0.03, 0.01, 0.05)},
@@ -206,13 +252,16 @@ def test_the_map_is_compared_with_the_best_of_the_floors_whichever_that_is():
             "even though it followed the model in the other direction: by",
         ),
         ({"aligned_reliance": (-0.5, -0.6, -0.3)}, "foolable", "while reliance went the other way (−0.50"),
-        ({"misaligned_reliance": (-0.1, -0.5, 0.3)}, "undecided", "whether reliance did is unclear (−0.10"),
+        ({"misaligned_reliance": (-0.1, -0.5, 0.3)}, "undecided", "whether reliance did is not shown (−0.10"),
         ({"misaligned_reliance": None}, "undecided", "and the change of reliance is not known"),
         ({"misaligned": None}, "undecided", "away from them, the change of the map's score is not known"),
         (
             {"misaligned": (-0.01, -0.04, 0.03)},
             "undecided",
-            "the map's score hardly moved (−0.01 of 0.80 = −1 %, 95 % −5 to +4 %), although reliance fell (−0.48",
+            (
+                "the map's score changed by less than matters (−0.01 of the room of 0.80 = −1 %, 95 % −5 to +4 %), "
+                "although reliance fell (−0.48"
+            ),
         ),
         (
             {"misaligned": (-0.01, -0.04, 0.03)},
@@ -222,48 +271,66 @@ def test_the_map_is_compared_with_the_best_of_the_floors_whichever_that_is():
         (
             {"misaligned": (-0.01, -0.04, 0.03), "misaligned_reliance": (-0.05, -0.2, 0.1)},
             "follows",
-            "The map followed the model, in proportion, and stood still where the model's reliance held.",
+            "in proportion, and neither changed by as much as matters in the other direction.",
         ),
         (
             {"misaligned": (-0.01, -0.04, 0.03), "misaligned_reliance": (-0.1, -0.5, 0.3)},
             "undecided",
-            "and whether reliance moved is unclear (−0.10 of 1.60 = −6 %, 95 % −31 to +19 %). What that says",
+            (
+                "and whether reliance changed is not shown (−0.10 of the control's separation of 1.60 = −6 %, 95 % −31 "
+                "to +19 %). What that says"
+            ),
         ),
         (
             {"misaligned": (-0.05, -0.2, 0.1)},
             "undecided",
-            "whether the map's score moved is unclear (−0.05 of 0.80 = −6 %, 95 % −25 to +12 %), and reliance fell",
+            (
+                "whether the map's score changed by as much as matters is not shown (−0.05 of the room of 0.80 = −6 %, "
+                "95 % −25 to +12 %), and reliance fell"
+            ),
         ),
         (
             {"aligned": (0.02, -0.05, 0.07), "misaligned": (0.2, 0.15, 0.3)},
             "foolable",
-            "rose nevertheless (+0.20 of 0.80 = +25 %, 95 % +19 to +37 %) while reliance went the other way (−0.48",
+            (
+                "rose nevertheless (+0.20 of the room of 0.80 = +25 %, 95 % +19 to +37 %) while reliance went the "
+                "other way (−0.48"
+            ),
         ),
         (
             {"misaligned": (0.2, 0.15, 0.3), "misaligned_reliance": (-0.05, -0.2, 0.05)},
             "foolable",
-            "rose nevertheless (+0.20 of 0.80 = +25 %, 95 % +19 to +37 %) while reliance held (−0.05",
+            (
+                "rose nevertheless (+0.20 of the room of 0.80 = +25 %, 95 % +19 to +37 %) while reliance changed by "
+                "less than matters (−0.05"
+            ),
         ),
         (
             {"misaligned": (0.2, 0.1, 0.3), "misaligned_reliance": (0.4, 0.25, 0.55)},
             "follows",
-            "rose nevertheless (+0.20 of 0.80 = +25 %, 95 % +12 to +37 %) and reliance with it (+0.40",
+            "rose nevertheless (+0.20 of the room of 0.80 = +25 %, 95 % +12 to +37 %) and reliance with it (+0.40",
         ),
         (
             {"aligned": (0.1, -0.1, 0.3), "misaligned": (-0.01, -0.04, 0.03)},
             "undecided",
-            "Where the map stood still, it missed a change of the model; what the rest says about it cannot be decid",
+            "Where the map changed by less than matters, it missed a change of the model; what the rest says",
         ),
         (STILL, "unmoved", "The model changed and the map did not: it missed that change."),
         (
             {**STILL, "aligned_reliance": (0.05, -0.1, 0.2), "misaligned_reliance": (0.05, -0.1, 0.2)},
             "unmoved",
-            "rose on the images learned from (+0.40 of 0.80 = +50 %, 95 % +40 to +60 %), which does not generalise",
+            (
+                "rose on the images learned from (+0.40 of the room of 0.80 = +50 %, 95 % +40 to +60 %), which does "
+                "not generalise"
+            ),
         ),
         (
             {**STILL, "aligned_reliance": None, "misaligned_reliance": None, "learned": (0.0, -0.07, 0.07)},
             "failed",
-            "not known. It hardly rose on the images learned from either (0.00 of 0.80 = 0 %, 95 % −9 to +9 %): fine",
+            (
+                "not known. It hardly rose on the images learned from either (0.00 of the room of 0.80 = 0 %, 95 % −9 "
+                "to +9 %): fine"
+            ),
         ),
     ],
 )
@@ -283,7 +350,10 @@ def test_what_is_missing_is_said_with_its_reason():
 
 
 def test_networks_that_were_trained_once_support_no_claim_about_the_method():
-    words = "Each network was trained once: this is what these networks did, and no claim about the method rests on it."
+    words = (
+        "Each network was trained once: this is what these networks did, and nothing is claimed of how the method "
+        "behaves under fine-tuning."
+    )
     row, codes = of_gradient(dict.fromkeys(("aligned", "misaligned"), f"{ONE_SEED}; over 1 of 2 seeds"))
     assert row.reason.endswith(words)
     assert codes["under"] == "undecided"
@@ -299,21 +369,24 @@ def test_a_judged_method_is_read_on_the_networks_of_the_other_method():
     row = blame_rows(alone, RULE)[1]
     assert (row.method, json.loads(row.condition)) == ("random", {"before": "method", "under": "unmoved"})
     assert (
-        "Fine-tuned through Gradient toward the outlines, the map's score hardly moved (0.00 of 0.80 = 0 % on every "
-        "image), although reliance rose (+0.40 of 1.60 = +25 %" in row.reason.replace("\u00a0", " ")
+        "Fine-tuned through Gradient toward the outlines and compared with the control, the map's score changed by "
+        "less than matters (0.00 of the room of 0.80 = 0 % on every image), although reliance rose (+0.40 of the "
+        "control's separation of 1.60 = +25 %" in row.reason.replace("\u00a0", " ")
     )
     assert row.reason.endswith("The model changed and the map did not: it missed that change.")
     held = {"aligned_reliance": (0.05, -0.1, 0.2), "misaligned_reliance": (0.05, -0.1, 0.2)}
-    assert blame_rows(estimates(**held), RULE)[1].reason.endswith("The map stood still, and so did the model.")
+    assert blame_rows(estimates(**held), RULE)[1].reason.endswith(
+        "The map changed by less than matters, and so did the model."
+    )
     held["aligned_reliance"] = (0.2, -0.1, 0.5)
-    assert blame_rows(estimates(**held), RULE)[1].reason.endswith("The map stood still.")
+    assert blame_rows(estimates(**held), RULE)[1].reason.endswith("The map changed by less than matters.")
 
 
 def test_a_judged_map_that_rose_where_networks_were_trained_away_from_the_outlines_moved():
     changed = {"random_misaligned": (0.62, 0.57, 0.66), "misaligned_reliance": (-0.05, -0.2, 0.1)}
     row = blame_rows(estimates(**changed), RULE)[1]
     assert json.loads(row.condition)["under"] == "foolable"
-    assert "away from them, the map's score rose nevertheless (+0.62 of 0.80" in row.reason
+    assert "away from them, the map's score rose nevertheless (+0.62 of the room of 0.80" in row.reason
 
 
 def test_readers_are_the_top_of_the_scale_where_there_are_readers():

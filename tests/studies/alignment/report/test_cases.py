@@ -47,7 +47,9 @@ def test_row_links_to_the_card_of_its_case(alignment_run):
     path.write_text(json.dumps(index))
     rows = {row.case: row for row in case_table(evidence_of(read_run(folder))).rows}
     assert (rows["Edema-3"].link, rows["Edema-4"].link) == ("films-001", "")
-    assert rows["Edema-3"].note == "the picture shows Integrated gradients on ViT (radimagenet)"
+    assert rows["Edema-3"].picture == "picture: Integrated gradients on ViT (radimagenet)"
+    assert not rows["Edema-3"].is_missing
+    assert "<small>picture: Integrated gradients on ViT (radimagenet)</small>" in build_report(folder).read_text()
     assert 'id="films-001"' in build_report(folder).read_text()
 
 

@@ -122,6 +122,7 @@ def test_random_maps_are_recorded_as_a_floor_and_not_as_a_method(alignment_text)
     rows = table(read(alignment_text()), "record", "Methods and floors")["rows"]
     kinds = {row[0].split("|")[0]: row[1] for row in rows}
     assert kinds["Random map"] == "floor"
+    assert [row for row in rows if any(".." in cell for cell in row)] == []
     assert "random" not in kinds
 
 

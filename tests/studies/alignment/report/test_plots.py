@@ -97,34 +97,42 @@ def test_needle_is_cut_off_so_that_the_other_curves_can_be_seen():
 
 
 def names_of(marks, limits):
+    """The names of the marks with their ends and heights, from left to right."""
     drawn = str(draw(ScoreStrip("title", (Line("align", "aligned", estimate(0.5)),), limits, marks)))
-    found = re.findall(r'<text x="([\d.]+)" y="12"[^>]*?text-anchor="(\w+)"[^>]*>([^<]+)</text>', drawn)
-    widths = [(float(x), 6.0 * len(name), anchor) for x, anchor, name in found]
-    return [name for *_, name in found], [
-        (
-            x - width * {"start": 0, "middle": 0.5, "end": 1}[anchor],
-            x + width * (1 - {"start": 0, "middle": 0.5, "end": 1}[anchor]),
-        )
-        for x, width, anchor in widths
+    marked = drawn[: drawn.index(">aligned</text>")]
+    found = re.findall(r'<text x="([\d.]+)" y="([\d.]+)"[^>]*?text-anchor="(\w+)"[^>]*>([^<]+)</text>', marked)
+    widths = [
+        (float(x), float(y), 6.0 * len(name), {"start": 0, "middle": 0.5, "end": 1}[a]) for x, y, a, name in found
     ]
+    return [name for *_, name in found], [(x - w * part, x + w * (1 - part), y) for x, y, w, part in widths]
+
+
+def overlap(one, other):
+    return one[2] == other[2] and one[0] < other[1] and other[0] < one[1]
 
 
 @pytest.mark.parametrize("zero", [0.0, -0.5, -2.0, -20.0])
 @pytest.mark.parametrize("whole", [0.01, 0.08, 0.3, 1.0, 2.0])
 def test_names_of_marks_never_stand_on_each_other_nor_leave_the_strip(zero, whole):
     names, ends = names_of({whole: "all it tells", 0.0: "none"}, (zero, 2.0))
-    assert names[0] == "none"
-    assert all(start >= 0 and end <= 330 + 1 for start, end in ends)
-    if len(ends) == 2:
-        assert ends[0][1] < ends[1][0]
+    assert names == ["none", "all it tells"]
+    assert all(start >= 0 and end <= 330 + 1 for start, end, _ in ends)
+    assert not overlap(*ends)
 
 
-def test_name_without_room_is_left_out_and_its_line_stays():
-    crowded = {0.01: "all it tells", 0.0: "none"}
-    assert names_of(crowded, (0.0, 2.0))[0] == ["none", "all it tells"]
-    assert names_of(crowded, (-20.0, 0.2))[0] == ["none"]
-    strip = ScoreStrip("title", (Line("align", "aligned", estimate(0.0)),), (-20.0, 0.2), crowded)
-    assert str(draw(strip)).count("end-mark") == 2
+def test_name_without_room_stands_a_row_higher_and_its_line_reaches_it():
+    """Such as the usual place, where it scores a little more than the readers."""
+    names, ends = names_of({0.0: "random map", 1.0: "simulated readers", 1.04: "usual place"}, (-0.1, 1.1))
+    assert names == ["random map", "simulated readers", "usual place"]
+    assert [height for *_, height in ends] == [25, 25, 12]
+    strip = ScoreStrip(
+        "title",
+        (Line("align", "aligned", estimate(0.0)),),
+        (-0.1, 1.1),
+        {1.0: "simulated readers", 1.04: "usual place"},
+    )
+    lines = re.findall(r'y1="([\d.]+)" [^>]*class="end-mark"', str(draw(strip)))
+    assert [float(top) for top in lines] == [29, 16]
 
 
 def test_few_scores_are_marked_one_by_one_and_more_are_a_curve():

@@ -41,7 +41,7 @@ def heads(page, where):
 
 def test_blame_row_says_both_readings_and_the_run_s_own_sentence(alignment_text):
     row = one_blame(alignment_text(), "Gradient · Atelectasis")
-    assert "Base model: the method’s fault" in row
+    assert "Before fine-tuning: the method’s fault" in row
     assert "Under fine-tuning: the map follows the model" in row
     assert "The model relies on the region, but the map does not show it: the method’s fault." in row
 
@@ -82,12 +82,30 @@ def test_pictures_made_without_the_model_are_counted_apart(alignment_run):
     extra = [replace(row, method="random", condition=condition(before="shows", under="unmoved")) for row in own]
     page = read(build_report(alignment_run(rows=rows + extra, judged=("random",), gallery=0)).read_text())
     counts = table(page, "blame", "How many findings have which reading")["rows"]
-    assert counts[1] == ["All", "2", "2", "2", "2", "4", "2", "2"]  # as without them
+    assert counts[1] == ["All", "2", "2", "2", "2", "0", "4", "2", "2"]  # as without them
     names = [row[0] for row in counts]
-    assert names[-2:] == ["Made without the model: a check, not counted above", "Random"]
-    assert counts[-1][1:] == ["0", "0", "4", "0", "0", "0", "4"]
+    assert names[-2:] == ["Maps made without the model: a check of the rule, not counted above", "Random"]
+    assert counts[-1][1:] == ["0", "0", "0", "0", "4", "0", "0", "4"]
+    assert counts[0][5] == "The check fails|before fine-tuning"
     densenet = counts[names.index(DENSENET)][1:]
     assert sum(map(int, densenet)) == 2 * 4  # four rows, each read before and under fine-tuning
+
+
+def test_map_made_without_the_model_is_a_check_of_the_rule_and_no_fault_of_a_method(alignment_run):
+    rows = all_estimates(AlignmentPlan())
+    own = [row for row in rows if row.statistic == "blame" and row.method == "gradient"]
+    extra = [replace(row, method="random", condition=condition(before="method", under="unmoved")) for row in own]
+    text = build_report(alignment_run(rows=rows + extra, judged=("random",), gallery=0)).read_text()
+    row = one_blame(text, "Random · Atelectasis")
+    assert "</span> Before fine-tuning: the check passes</b>" in row
+    assert "method’s fault</b>" not in row
+    assert "nothing here is a method’s fault" in words(text, "blame")
+
+
+def test_words_of_the_readings_have_their_sizes_above_the_rows(alignment_text):
+    before_rows = section_text(alignment_text(), "blame").split('<article class="blame">')[0]
+    assert "What matters is 25\u00a0% of the full separation (reliance), or 10\u00a0% of the room" in before_rows
+    assert "changed “by less than matters”: it lies within that size on either side of 0" in before_rows
 
 
 def test_blame_numbers_stand_in_their_columns(alignment_text):
@@ -107,6 +125,8 @@ def test_blame_numbers_stand_in_their_columns(alignment_text):
     assert [each.split("|")[0] for each in floors[1]] == ["Atelectasis", "0.10", "0.13", "0.11", "0.19"]
     controls = table(page, "blame", "Reliance of the base models, and its controls")["rows"]
     assert [each.split("|")[0] for each in controls[2]] == ["Atelectasis", "0.90", "0.05", "0.70", "0.12"]
+    for name in controls[0][2:]:
+        assert f"“{name}”: " in words(alignment_text(), "blame")
 
 
 def test_blame_with_readers_names_them_as_the_upper_end(alignment_text):
@@ -149,10 +169,16 @@ def test_the_best_floor_is_a_mark_of_the_scale_and_all_findings_are_read_togethe
     assert "no better than the usual place. Read over all findings." in words(text, "blame")
 
 
-def test_intervals_say_what_they_vary(alignment_text):
-    shown = words(alignment_text(), "blame")
-    assert "Intervals of a base model vary the patients: they speak of this network." in shown
-    assert "Those under fine-tuning vary patients and seeds, from the same base." in shown
+def test_intervals_are_told_in_the_same_words_wherever_they_are_shown(alignment_text):
+    words_of_all = (
+        "The intervals of a base network allow for other patients; those under fine-tuning also allow for other "
+        "trainings from the same base."
+    )
+    for anchor in ("blame", "robustness", "prediction", "overview"):
+        assert words_of_all in words(alignment_text(), anchor)
+        once = words(alignment_text("one seed"), anchor)
+        assert words_of_all not in once
+        assert "All intervals allow for other patients, but not for another training of the networks." in once
 
 
 def test_judged_method_has_a_row_of_its_own_from_the_networks_of_another(alignment_run):
@@ -304,6 +330,25 @@ def test_prediction_of_every_network_is_told_once(alignment_text):
     ]  # fmt: skip
 
 
+def test_run_with_one_finding_does_not_speak_of_all_findings(alignment_run):
+    plan = {"findings": ("Edema",), "source": "phantom_chest", "gallery": 0}
+    text = build_report(alignment_run(**plan)).read_text()
+    for anchor in ("robustness", "prediction", "blame"):
+        assert "all findings" not in words(text, anchor).lower()
+    assert "AUROC of Edema: base 0.75–0.80" in words(text, "prediction")
+    assert "R by finding" not in words(text, "robustness")
+    assert "all images" not in words(text, "robustness")
+
+
+def test_perfect_auroc_is_explained_where_there_is_one(alignment_run, alignment_text):
+    rows = [replace(row, value=1.0, high=1.0) if row.statistic == "auroc" else row
+            for row in all_estimates(AlignmentPlan())]  # fmt: skip
+    text = build_report(alignment_run(rows=rows, gallery=0)).read_text()
+    for anchor in ("robustness", "prediction"):
+        assert "An AUROC of 1.000 says that on these images" in words(text, anchor)
+        assert "An AUROC of 1.000" not in words(alignment_text(), anchor)
+
+
 def test_initialisations_stand_beside_the_published_ones(alignment_text):
     page, where = read(alignment_text()), ("prediction", "AUROC of the base models, by initialisation")
     assert cell(page, where, "random, 1 channel", "densenet201") == "0.800|0.770–0.830"
@@ -381,7 +426,7 @@ def test_maps_made_without_the_model_are_folded_in_the_section_on_blame(alignmen
     extra = [replace(row, method="random") for row in rows if row.statistic == "blame" and row.method == "gradient"]
     section = section_text(build_report(alignment_run(rows=rows + extra, judged=("random",), gallery=0)).read_text(),
                            "blame")  # fmt: skip
-    before, folded = section.split("The same readings of maps made without the model")
+    before, folded = section.split("Maps made without the model: a check of the rule", 1)
     assert before.count('<article class="blame">') == 8
     assert "<h4>Random" not in before
     assert folded.split("</details>")[0].count("<h4>Random · ") == 4

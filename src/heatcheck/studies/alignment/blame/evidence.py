@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from heatcheck.judging.judgement import Judgement, judge
-from heatcheck.judging.sizes import Sizes
+from heatcheck.judging.sizes import Sizes, has_room
 from heatcheck.studies.alignment.vocabulary import RANDOM, Direction
 
 
@@ -83,7 +83,7 @@ def score_part(estimate: EstimateWithInterval, floor: float, best: float, sizes:
 
     Where the best is not above the floor there is no room, and no scale.
     """
-    size = sizes.above_floor(floor, best) if best > floor else math.nan
+    size = sizes.above_floor(floor, best) if has_room(floor, best) else math.nan
     return Part(estimate, size, size / sizes.maps, n_needed)
 
 

@@ -8,6 +8,7 @@ from typing import Unpack
 from heatcheck.core.records import ALL_FINDINGS as ALL
 from heatcheck.core.records import HUMAN, ONE_VALUE, Estimate
 from heatcheck.core.vocabulary import DIFFERENCE, MEAN, Condition, Statistic, condition
+from heatcheck.methods import METHODS
 from heatcheck.stats.resampling.nested import ONE_SEED
 from heatcheck.studies.alignment.blame.evidence import (
     Arm,
@@ -78,6 +79,10 @@ class _Combination:
             reading,
             metric=self.settings.blame_metric,
             through=self.settings.through if self._judged else "",
+            top="a perfect map's marks" if self.settings.human == "truth" else "the readers' marks",
+            top_score=self._top,
+            best_score=self._floor(evidence.marks.best or RANDOM),
+            is_floor=self.method in METHODS and METHODS[self.method].is_floor,
             reasons={
                 "reliance": reliance.reason,
                 "score": self._gain(evidence.marks.best or RANDOM).reason,
@@ -156,9 +161,14 @@ class _Combination:
 
     def _of_room(self, row: Estimate, floor: str = RANDOM) -> Part:
         """A distance from a floor, or a change, as a part of the room between that floor and the human marks."""
-        truth = self.settings.human == "truth"
-        best = 1.0 if truth else self._find(MEAN, self.settings.blame_metric, HUMAN, "", arm=HUMAN_ARM).value
-        return score_part(interval_of(row), self._floor(floor), best, self.settings.sizes, row.n_needed)
+        return score_part(interval_of(row), self._floor(floor), self._top, self.settings.sizes, row.n_needed)
+
+    @property
+    def _top(self) -> float:
+        """What the human marks score."""
+        if self.settings.human == "truth":
+            return 1.0
+        return self._find(MEAN, self.settings.blame_metric, HUMAN, "", arm=HUMAN_ARM).value
 
     def _of_separation(self, row: Estimate, arm: str) -> Part:
         return reliance_part(interval_of(row), self._separation(arm).value, self.settings.sizes, row.n_needed)

@@ -13,25 +13,25 @@ from heatcheck.report.numbers import SCORE, SHARE, count, few, listed, number, s
 from heatcheck.report.verdict import FEW_PATIENTS
 from heatcheck.studies.alignment.report.advice import advice
 from heatcheck.studies.alignment.report.facts import images_behind, manifest, pipelines, trained_once
-from heatcheck.studies.alignment.report.gallery import AlignmentGallery, StripCard, telling_card
+from heatcheck.studies.alignment.report.gallery import MASS_AND_RANK, AlignmentGallery, StripCard, telling_card
 from heatcheck.studies.alignment.report.readings import (
     Blame,
     Use,
     blames,
     map_score,
+    named,
     reliance_share,
     uses,
     without_floors,
 )
+from heatcheck.studies.alignment.report.scale import Scale, scale_of, score_name
 from heatcheck.studies.alignment.report.sections.blame import score_strip
-from heatcheck.studies.alignment.report.sections.blame_tables import against_truth
 from heatcheck.studies.alignment.report.sections.robustness import Pushed, pushed, visible
 from heatcheck.studies.alignment.report.strip import arm_keys
-from heatcheck.studies.alignment.report.verdict import from_to, names_of
+from heatcheck.studies.alignment.report.verdict import lay_at, names_of
 
 _UNIT = SCORE.rounded(2)
 _PERCENT = SHARE.rounded(0)
-SCORES = {"mass": "the share of heat inside the outline"}
 FEWEST_TRAININGS = 3  # as in the paper's protocol
 
 
@@ -99,55 +99,76 @@ def _show(evidence: Evidence, rows: Sequence[Blame]) -> Status:
     combinations = count(len(able), "combination")
     sentence = (
         f"Better than every map made without the network: {len(shown)} of {combinations} of network, method and "
-        f"finding.{_highest(evidence, able)}"
+        f"finding.{_without_room(evidence, able)}{_highest(evidence, able)}"
     )
-    if len(shown) == len(able):
-        return Status(question, Light.YES, "Yes", sentence)
-    if shown:
-        return Status(question, Light.PARTLY, f"In {len(shown)} of {len(able)}", sentence)
     if len(poor) == len(able):
         return Status(question, Light.NO, "No", sentence)
-    return Status(question, Light.OPEN, "Not shown", sentence)
+    if not shown:
+        undecided = sum(row.has_no_room for row in able)
+        words = f"Cannot be decided in {undecided} of {len(able)}" if undecided else "Not shown"
+        return Status(question, Light.OPEN, words, sentence)
+    light, words = (Light.YES, "Yes") if shown == able else (Light.PARTLY, f"In {len(shown)} of {len(able)}")
+    return Status(question, light, words, sentence)
+
+
+def _without_room(evidence: Evidence, rows: Sequence[Blame]) -> str:
+    """For which findings no map can be shown to be better, why, and how many combinations that leaves undecided."""
+    scales = {row.finding: scale_of(evidence, row.finding) for row in rows}
+    reasons = {finding: scale.no_room for finding, scale in scales.items() if scale.no_room}
+    if not reasons:
+        return ""
+    why = few([f"for {finding} none can be shown to be better: {reason}" for finding, reason in reasons.items()])
+    undecided = sum(row.has_no_room for row in rows)
+    left = f" That leaves {undecided} of the {len(rows)} undecided." if undecided else ""
+    return f" {why[:1].upper()}{why[1:]}.{left}"
 
 
 def _highest(evidence: Evidence, rows: Sequence[Blame]) -> str:
-    """The highest map score of these, and what its scale is."""
+    """The highest map score of the networks before fine-tuning, and what its scale is."""
     scores = [score for row in rows if not math.isnan(score := map_score(evidence, row.pipeline, row.finding))]
     if not scores:
         return ""
-    top = "the outline itself" if against_truth(evidence) else f"the {evidence.readers.label.lower()}"
-    return f" Highest map score {number(max(scores), _UNIT)} (0: random map, 1: {top})."
+    top = scale_of(evidence, rows[0].finding).top_label
+    return f" Highest map score before fine-tuning {number(max(scores), _UNIT)} (0: random map, 1: {top})."
 
 
 def _fault(rows: Sequence[Blame]) -> Status:
-    """Whose fault poor maps are, in counts."""
+    """Whose fault poor maps are, in counts: a word for each party, of how many combinations it is."""
     question = "Whose fault is a poor map?"
-    methods, models = ([row for row in rows if row.before == each] for each in ("method", "model"))
-    flattering = [row for row in rows if row.before == "looks_elsewhere"]
-    poor = len(methods) + len(models) + len(flattering)
+    parties = {
+        "The method\u2019s": "method",
+        "The model\u2019s": "model",
+        "Maps flatter a model": "looks_elsewhere",
+    }
+    found = {words: [row for row in rows if row.before == before] for words, before in parties.items()}
+    found = {words: of_party for words, of_party in found.items() if of_party}
+    poor = sum(map(len, found.values()))
     if rows and all(row.is_shown for row in rows):
         return Status(question, Light.YES, "No fault found", "Every map shows what its network uses.")
     if not poor:
         return Status(question, Light.OPEN, "Not shown", "No reading puts the fault on a method or on a model.")
-    parts = [
-        f"{words} in {len(found)} ({few(_named(found))})"
-        for words, found in (
-            ("the method\u2019s", methods),
-            ("the model\u2019s", models),
-            ("a map flatters its model", flattering),
-        )
-        if found
-    ]
-    rest = len(rows) - poor - sum(row.is_shown for row in rows)
-    undecided = f"; cannot be said in {rest}" if rest else ""
-    sentence = f"Of {count(len(rows), 'combination')}: {listed(parts)}{undecided}."
-    words = {(True, True): "Of both", (True, False): "The method\u2019s", (False, True): "The model\u2019s"}
-    word = words.get((bool(methods), bool(models)), "Maps flatter a model")
-    return Status(question, Light.NO, word, sentence)
+    parts = [f"{_inside(words)} in {len(of_party)} ({few(named(of_party))})" for words, of_party in found.items()]
+    undecided = sum(row.has_no_room for row in rows)
+    rest = len(rows) - poor - undecided - sum(row.is_shown for row in rows)
+    parts += [f"nothing can be decided in {undecided}"] if undecided else []
+    parts += [f"no fault is shown in {rest}"] if rest else []
+    sentence = f"Before fine-tuning, of {count(len(rows), 'combination')}: {listed(parts)}."
+    whole = poor == len(rows)
+    if len(found) == 1:
+        (words,) = found
+        return Status(question, Light.NO if whole else Light.PARTLY, words + _of(poor, rows), sentence)
+    said = [f"{words if i == 0 else _inside(words)} in {len(each)}" for i, (words, each) in enumerate(found.items())]
+    return Status(question, Light.NO if whole else Light.PARTLY, f"{listed(said)} of {len(rows)}", sentence)
 
 
-def _named(rows: Sequence[Blame]) -> list[str]:
-    return list(dict.fromkeys(f"{row.pipeline.method.label} on {row.pipeline.base.label}" for row in rows))
+def _of(n: int, rows: Sequence[Blame]) -> str:
+    """Of how many it is said, where it is not said of all."""
+    return "" if n == len(rows) else f" in {n} of {len(rows)}"
+
+
+def _inside(words: str) -> str:
+    """The words in the middle of a sentence."""
+    return words[:1].lower() + words[1:]
 
 
 def _resists(evidence: Evidence, ranked: Sequence[Pushed]) -> Status:
@@ -155,21 +176,21 @@ def _resists(evidence: Evidence, ranked: Sequence[Pushed]) -> Status:
     question = "Does the score hold when a model is tuned?"
     if not ranked:
         return Status(question, Light.OPEN, "Not tested", "No aligned and misaligned networks could be compared.")
-    what = SCORES.get(manifest(evidence).blame_metric, evidence.label_of(manifest(evidence).blame_metric).lower())
-    went = f"{what} went {from_to(evidence, ranked[0])} ({names_of(ranked[0])})"
+    what = f"the {score_name(evidence)}"
+    lay = f"{what} was {lay_at(evidence, ranked[0])}; {names_of(ranked[0])}"
     if trained_once(evidence):
-        return Status(question, Light.OPEN, "Not shown", f"With these networks, each trained once, {went}; another "
-                      "training may differ.")  # fmt: skip
+        return Status(question, Light.OPEN, "One training cannot tell", f"On these networks, each trained once, {lay}. "
+                      "Another training may differ.")  # fmt: skip
     yes = [each for each in ranked if judgement_of(each.row).is_yes]
     against = [each for each in ranked if opposite_of(each.row).is_yes]
     if yes or against:
         moved = len(yes) + len(against)
         pairs = f"{moved} of {count(len(ranked), 'pair')} of model and method"
         return Status(question, Light.NO, "No", f"Tuning the model alone clearly moved it in {pairs}: "
-                      f"{'at most, ' if moved > 1 else ''}{went}.")  # fmt: skip
+                      f"{'at most, ' if moved > 1 else ''}{lay}.")  # fmt: skip
     if all(judgement_of(each.row).is_no for each in ranked):
         return Status(question, Light.YES, "Yes", f"In no pair of {len(ranked)} does it move by a size that matters.")
-    return Status(question, Light.OPEN, "Not shown", f"At most {went}, which may be chance.")
+    return Status(question, Light.OPEN, "Not shown", f"At most, {lay}, which may be chance.")
 
 
 def _enough(evidence: Evidence, ranked: Sequence[Pushed]) -> Status:
@@ -178,7 +199,12 @@ def _enough(evidence: Evidence, ranked: Sequence[Pushed]) -> Status:
     seeds, images = len(manifest(evidence).seeds), list(images_behind(evidence).values())
     maps = f"Map scores rest on {spread(images)} images per finding." if images else ""
     if trained_once(evidence):
-        return Status(question, Light.NO, "One training each", f"These numbers speak of these networks only. {maps}")
+        return Status(
+            question,
+            Light.NO,
+            "One training each",
+            f"What is said of fine-tuning holds for these networks only. {maps}",
+        )
     patients = max((each.row.n_patients for each in ranked), default=0)
     sentence = visible(evidence) or maps
     trainings = count(seeds, "training")
@@ -196,8 +222,9 @@ def _picture(card: StripCard | None) -> FilmStrip | None:
         card.strip,
         anchor="telling",
         title=f"One case with {card.finding}: {card.pipeline}, four networks",
-        note=f"Outlined: where the experts see it. {'' if math.isnan(card.apart) else chosen}Base: before fine-tuning; "
-        "control: tuned without maps; aligned: maps tuned towards outlines; misaligned: away from them.",
+        note=f"Outlined: where the experts see it. {MASS_AND_RANK} {'' if math.isnan(card.apart) else chosen}Base: "
+        "before fine-tuning; control: fine-tuned without maps; aligned: so that its maps go toward the outlines; "
+        "misaligned: away from them.",
         link="pictures",
     )
 
@@ -213,5 +240,16 @@ def _chart(evidence: Evidence, card: StripCard | None, ranked: Sequence[Pushed])
     for finding in findings:
         drawn = score_strip(evidence, shown, finding)
         if drawn:
-            return Panel(f"Mean map score: {shown.method.label} on {shown.base.label}, {finding}", drawn)
+            heading = f"Mean map score: {shown.method.label} on {shown.base.label}, {finding}"
+            return Panel(heading, drawn, _ends(evidence, scale_of(evidence, finding)))
     return None
+
+
+def _ends(evidence: Evidence, scale: Scale) -> str:
+    """Which scores the scale of the chart is made of, so that it is not taken for that of the scores themselves."""
+    random, best, top = (number(score, _UNIT) for score in (scale.random, scale.best, scale.top))
+    floor = f"; the {scale.best_label} has {best}" if scale.best > scale.random else ""
+    return (
+        f"Map score: the {score_name(evidence)}, on a scale from a random map (0: a share of {random}) to "
+        f"{scale.top_label} (1: a share of {top}){floor}."
+    )

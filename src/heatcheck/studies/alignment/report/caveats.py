@@ -15,6 +15,7 @@ from heatcheck.studies.alignment.report.facts import (
     ARM_LABELS,
     Pipeline,
     images_behind,
+    interval_words,
     manifest,
     network_estimate,
     pipelines,
@@ -73,8 +74,9 @@ def _one_seed(evidence: Evidence) -> str:
     if not trained_once(evidence):
         return ""
     return (
-        "Every network was fine-tuned once, with one seed: the numbers were those of these networks. Their intervals "
-        "allow for other patients but not for another training, so nothing is claimed of a method."
+        "Every network was fine-tuned once, with one seed, so the numbers under fine-tuning hold for these networks "
+        "alone, and nothing is claimed of how a method behaves under fine-tuning. What is said of the networks before "
+        f"fine-tuning does not depend on it. {interval_words(evidence)}"
     )
 
 

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass, replace
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
-from heatcheck.core.vocabulary import MEAN, Statistic, condition
+from heatcheck.core.vocabulary import AUROC, MEAN, Statistic, condition
 from heatcheck.report.evidence import Entrant, Evidence
 from heatcheck.studies.alignment.report.literature import DATA_SET
 from heatcheck.studies.alignment.vocabulary import (
@@ -20,10 +20,15 @@ from heatcheck.studies.alignment.vocabulary import (
 
 ARM_LABELS = {"base": "base", "control": "control", "align": "aligned", "misalign": "misaligned"}
 FLOOR_ENTRANTS = (
-    Entrant(RANDOM, "Random map", "floor", summary="Noise, made without the model: what a map scores by chance."),
-    Entrant("center_prior", "Centre", "floor", summary="A blob in the middle of the image, whatever it shows."),
-    Entrant("edge", "Edges", "floor", summary="Where the image has strong edges, whatever the model computes."),
-    Entrant("location_prior", "Usual place", "floor", summary="Where the finding lies in the fine-tuning patients."),
+    Entrant(RANDOM, "Random map", "floor", summary="Noise, made without the model: what a map scores by chance"),
+    Entrant("center_prior", "Centre", "floor", summary="A blob in the middle of the image, whatever it shows"),
+    Entrant("edge", "Edges", "floor", summary="Where the image has strong edges, whatever the model computes"),
+    Entrant("location_prior", "Usual place", "floor", summary="Where the finding lies in the fine-tuning patients"),
+)
+
+PERFECT = (
+    "An AUROC of 1.000 says that on these images every one with the finding was given a higher probability than every "
+    "one without it; its interval reaches lower, because other patients may be harder."
 )
 
 
@@ -120,6 +125,31 @@ def on_paper_data(evidence: Evidence) -> bool:
 def trained_once(evidence: Evidence) -> bool:
     """Whether every network was fine-tuned with one seed: then the run speaks of these networks only."""
     return len(manifest(evidence).seeds) == 1
+
+
+def any_perfect(evidence: Evidence) -> bool:
+    """Whether the AUROC of a network is 1."""
+    return any(row.value == 1 for row, _ in evidence.rows(AUROC, every_model=True))
+
+
+def interval_words(evidence: Evidence) -> str:
+    """What the intervals of this run allow for."""
+    if trained_once(evidence):
+        return "All intervals allow for other patients, but not for another training of the networks."
+    return (
+        "The intervals of a base network allow for other patients; those under fine-tuning also allow for other "
+        "trainings from the same base."
+    )
+
+
+def over_findings(evidence: Evidence) -> str:
+    """What pooled numbers are of: all findings, or the one that was studied."""
+    return evidence.findings[0] if len(evidence.findings) == 1 else "all findings"
+
+
+def finding_columns(evidence: Evidence) -> tuple[str, ...]:
+    """The findings of a table with a column for each: all together come first, where there are several."""
+    return tuple(evidence.findings) if len(evidence.findings) == 1 else (ALL_FINDINGS, *evidence.findings)
 
 
 def conditions(evidence: Evidence) -> list[str]:

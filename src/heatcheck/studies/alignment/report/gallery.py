@@ -18,6 +18,10 @@ from heatcheck.studies.alignment.vocabulary import ARMS, DIRECTIONS, AlignmentEn
 
 TOP = 99.5  # percentile of a map with the brightest colour; gradient maps have few, very hot pixels
 SIDES = "left and right as in the file"
+MASS_AND_RANK = (
+    "Mass: the share of a map\u2019s heat that lies inside the outline. Rank: of its hottest pixels, as many as the "
+    "outline holds, the share inside. Both are low where a map is hot all around too, even if it is hot inside."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +73,8 @@ def gallery_section(gallery: AlignmentGallery) -> Section:
         blocks = prose(f"{none}, so there is no gallery.", *gallery.left_out)
         return Section("pictures", "Cases to look at", "Pictures", blocks, f"{none}.")
     cards = case_cards(gallery)
-    content = {"gallery": gallery, "cards": cards, "networks": [label.capitalize() for label in ARM_LABELS.values()]}
+    content = {"gallery": gallery, "cards": cards, "networks": [label.capitalize() for label in ARM_LABELS.values()],
+               "scores": MASS_AND_RANK}  # fmt: skip
     summary = f"{count(len(cards), 'case')}, each with the maps of the same method on four networks."
     return Section("pictures", "Cases to look at", "Pictures", (Drawn("study/gallery.html", content),), summary)
 

@@ -20,7 +20,10 @@ from heatcheck.studies.alignment.report.sections.prediction import prediction
 from heatcheck.studies.alignment.report.sections.robustness import robustness
 from heatcheck.studies.alignment.report.verdict import verdict
 
-KICKER = "How far can the same heat-map score be pushed by changing the model alone, and whose fault is a low one?"
+KICKER = (
+    "When a heat map scores low, is the method at fault or the model, and how far does the score move when only the "
+    "model is tuned?"
+)
 PAIRS = (
     "Where one of a pair of aligned and misaligned scores is undefined, both are left out of their difference. A "
     "network that failed has no scores at all."

@@ -10,8 +10,18 @@ from heatcheck.core.records import ALL_FINDINGS
 from heatcheck.core.vocabulary import MEAN
 from heatcheck.judging.sizes import Sizes
 from heatcheck.report.evidence import Evidence
-from heatcheck.studies.alignment.report.facts import Pipeline, manifest, map_estimate, pipelines
-from heatcheck.studies.alignment.report.sections.blame_labels import BEFORE, LOW, UNDER, BlameLabel
+from heatcheck.report.numbers import few
+from heatcheck.studies.alignment.report.facts import Pipeline, manifest, map_estimate, pipelines, trained_once
+from heatcheck.studies.alignment.report.scale import scale_of
+from heatcheck.studies.alignment.report.sections.blame_labels import (
+    BEFORE,
+    FLOOR,
+    LOW,
+    NO_ROOM,
+    ONCE,
+    UNDER,
+    BlameLabel,
+)
 from heatcheck.studies.alignment.vocabulary import BLAME, RELIANCE, SCALED, SEPARATION
 
 
@@ -25,12 +35,18 @@ class Blame:
     under: str
     sentence: str
     label: BlameLabel  # of the base model
+    under_label: BlameLabel
     n_needed: int = 0  # patients that would decide what is open; 0 where that is not known
 
     @property
     def is_shown(self) -> bool:
         """Whether the map marks what the model uses, by more than hardly: the one reading that gets a tick."""
         return self.label is BEFORE["shows"]
+
+    @property
+    def has_no_room(self) -> bool:
+        """Whether nothing can be decided because no map can be shown to be better than the best floor."""
+        return self.label is NO_ROOM
 
 
 class Use(StrEnum):
@@ -59,16 +75,25 @@ def blames(evidence: Evidence) -> tuple[Blame, ...]:
         if key in table:
             row, facts = table[key]
             before, under = known(facts.get("before", ""), BEFORE), known(facts.get("under", ""), UNDER)
-            label = _label(evidence, pipeline, finding, before)
-            found.append(Blame(pipeline, finding, before, under, row.reason, label, row.n_needed or 0))
+            labels = _label(evidence, pipeline, finding, before), _under_label(evidence, under)
+            found.append(Blame(pipeline, finding, before, under, row.reason, *labels, row.n_needed or 0))
     return tuple(found)
 
 
 def _label(evidence: Evidence, pipeline: Pipeline, finding: str, before: str) -> BlameLabel:
     """The words of a reading; a map that hardly scores above random maps gets no tick, whatever else was read."""
+    if pipeline.method.kind == "floor":
+        return FLOOR[before]
+    if before == "undecided" and not scale_of(evidence, finding).has_room:
+        return NO_ROOM
     score = map_score(evidence, pipeline, finding)
     is_low = before == "shows" and score < Sizes(**manifest(evidence).sizes).maps
     return LOW if is_low else BEFORE[before]
+
+
+def _under_label(evidence: Evidence, under: str) -> BlameLabel:
+    """The words of a reading under fine-tuning; after one training, that nothing can be told."""
+    return ONCE if under == "undecided" and trained_once(evidence) else UNDER[under]
 
 
 def known(reading: str, labels: Mapping[str, BlameLabel]) -> str:
@@ -80,6 +105,14 @@ def map_score(evidence: Evidence, pipeline: Pipeline, finding: str, arm: str = "
     """The map score on the common scale: 0 is a random map, 1 the human marks; NaN where it is undefined."""
     row = map_estimate(evidence, pipeline, arm, SCALED, manifest(evidence).blame_metric, finding)
     return row.value if row else math.nan
+
+
+def named(rows: Sequence[Blame]) -> list[str]:
+    """The methods of each network, such as "Gradient and Grad-CAM on ViT"."""
+    methods: dict[str, dict[str, None]] = {}
+    for row in rows:
+        methods.setdefault(row.pipeline.base.label, {})[row.pipeline.method.label] = None
+    return [f"{few(list(each))} on {base}" for base, each in methods.items()]
 
 
 def pooled(evidence: Evidence) -> list[tuple[str, BlameLabel, str]]:

@@ -15,6 +15,7 @@ from heatcheck.report.numbers import SCORE, Unit, interval, number
 WIDTH = 330.0
 _LEFT, _RIGHT = 74.0, 288.0  # of the axis: names stand before it, numbers behind it
 _TOP, _STEP = 20.0, 19.0
+_ROW = 13.0  # between the names of marks that stand above each other
 _LETTER = 6.2  # how wide a letter of a name is, about
 _UNIT = SCORE.rounded(2)
 
@@ -55,27 +56,36 @@ def limits_of(
 def draw(strip: ScoreStrip) -> Markup:
     """The strip as inline SVG."""
     axis = Axis(*strip.limits, _LEFT, _RIGHT)
-    bottom = _TOP + _STEP * len(strip.lines)
-    parts = _marks(strip, axis, bottom)
+    names = _apart([_Name(axis.at(value), name) for value, name in sorted(strip.marks.items())])
+    top = _TOP + _ROW * max((each.row for each in names), default=0)
+    bottom = top + _STEP * len(strip.lines)
+    parts = _marks(names, top, bottom)
     for i, line in enumerate(strip.lines):
-        parts.append(_drawn(line, axis, _TOP + _STEP * (i + 0.5), strip.unit))
+        parts.append(_drawn(line, axis, top + _STEP * (i + 0.5), strip.unit))
     description = "; ".join(f"{line.label} {_value_text(line.estimate, strip.unit)}" for line in strip.lines)
     return svg.picture((WIDTH, bottom + 6), strip.title, f"{description}.", parts)
 
 
-def _marks(strip: ScoreStrip, axis: Axis, bottom: float) -> list[Markup]:
-    parts = [svg.line(axis.at(value), _TOP - 4, axis.at(value), bottom, "end-mark") for value in strip.marks]
-    names = [_Name(axis.at(value), name) for value, name in sorted(strip.marks.items())]
-    return parts + [svg.words(each.x, _TOP - 8, each.words, "tick", each.anchor) for each in _apart(names)]
+def _marks(names: Sequence["_Name"], top: float, bottom: float) -> list[Markup]:
+    """A line for each mark, up to its name."""
+    lines = [svg.line(each.at, top - 4 - _ROW * each.row, each.at, bottom, "end-mark") for each in names]
+    return lines + [svg.words(each.x, top - 8 - _ROW * each.row, each.words, "tick", each.anchor) for each in names]
 
 
 @dataclass(frozen=True, slots=True)
 class _Name:
     """The name of a mark, and its alignment to the mark."""
 
-    x: float
+    at: float  # where the mark is
     words: str
     anchor: str = ""
+    row: int = 0  # above the lowest
+    shift: float = 0.0  # away from a mark nearby
+
+    @property
+    def x(self) -> float:
+        """Where the words are held."""
+        return self.at + self.shift
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -86,20 +96,25 @@ class _Name:
 
 
 def _apart(names: Sequence[_Name]) -> list[_Name]:
-    """The names from left to right; two that would touch turn away from each other, or the second is left out."""
+    """The names from left to right; of two that would touch each turns away, or the second stands a row higher."""
     placed: list[_Name] = []
     for name in names:
-        anchor = "start" if name.x < _LEFT + 30 else "end" if name.x > _RIGHT - 30 else "middle"
+        anchor = "start" if name.at < _LEFT + 30 else "end" if name.at > _RIGHT - 30 else "middle"
         new = replace(name, anchor=anchor)
         if placed and new.ends[0] < placed[-1].ends[1] + _LETTER:
-            before, new = replace(placed[-1], anchor="end"), replace(new, anchor="start")
-            room = len(placed) == 1 or before.ends[0] > placed[-2].ends[1] + _LETTER
-            if not room or new.ends[1] > WIDTH:
-                continue
-            placed[-1] = replace(before, x=before.x + 1)
-            new = replace(new, x=new.x + 3)
+            before = replace(placed[-1], anchor="end", shift=1.0)
+            away = replace(new, anchor="start", shift=3.0)
+            if before.ends[0] > _end_before(placed, before.row):
+                placed[-1] = before
+            fits = placed[-1] is before and away.ends[1] <= WIDTH
+            new = replace(away, row=before.row) if fits else replace(new, row=before.row + 1)
         placed.append(new)
     return placed
+
+
+def _end_before(placed: Sequence[_Name], row: int) -> float:
+    """Where the name before the last ends in this row; the edge of the strip where there is none."""
+    return next((each.ends[1] + _LETTER for each in reversed(placed[:-1]) if each.row == row), 0.0)
 
 
 def _drawn(line: Line, axis: Axis, y: float, unit: Unit) -> Markup:
@@ -131,8 +146,8 @@ def shape(arm: str, x: float, y: float) -> Markup:
 MEANINGS = {
     "base": "base: before fine-tuning",
     "control": "control: fine-tuned without a map loss",
-    "align": "aligned: towards the outlines",
-    "misalign": "misaligned: away from them",
+    "align": "aligned: fine-tuned toward the outlines",
+    "misalign": "misaligned: fine-tuned away from them",
 }
 
 

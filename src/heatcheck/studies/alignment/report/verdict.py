@@ -12,6 +12,7 @@ from heatcheck.report.numbers import MISSING, SCORE, Unit, count, few, interval,
 from heatcheck.report.verdict import Verdict, would_decide
 from heatcheck.studies.alignment.report.facts import manifest, map_estimate, network_estimate, trained_once
 from heatcheck.studies.alignment.report.readings import Blame, blames, without_floors
+from heatcheck.studies.alignment.report.scale import scale_of
 from heatcheck.studies.alignment.report.sections.robustness import Pushed, further, pushed
 
 _UNIT = SCORE.rounded(2)
@@ -23,7 +24,7 @@ def verdict(evidence: Evidence) -> Verdict:
     """The verdict, or why there is none."""
     ranked = pushed(evidence)
     if ranked:
-        faults = _fault(without_floors(blames(evidence)), once=trained_once(evidence))
+        faults = _fault(evidence, without_floors(blames(evidence)), once=trained_once(evidence))
         return Verdict(_distance(evidence, ranked), *faults)
     if not evidence.finished:
         return Verdict(
@@ -44,18 +45,29 @@ def _distance(evidence: Evidence, ranked: Sequence[Pushed]) -> str:
     if first is None:
         return _unmoved(ranked, what)
     return (
-        f"By changing the model alone, {what} can be pushed {from_to(evidence, first)} with {names_of(first)} "
+        f"By changing the model alone, {what} can be pushed {pushed_to(evidence, first)} with {names_of(first)} "
         f"(difference {_with_interval(first.row)}{_auroc(evidence, first)}){_others(evidence, ranked, first)}."
     )
 
 
-def from_to(evidence: Evidence, each: Pushed) -> str:
-    """The scores of the misaligned and of the aligned network."""
-    metric = manifest(evidence).blame_metric
-    ends = [map_estimate(evidence, each.pipeline, arm, MEAN, metric, ALL_FINDINGS) for arm in ("misalign", "align")]
-    unit = _distinguishing(*(row.value if row else math.nan for row in ends))
-    low, high = (_value(row, unit) for row in ends)
-    return f"from {low} to {high}"
+def pushed_to(evidence: Evidence, each: Pushed) -> str:
+    """The scores between which tuning moved the map, by the network that has them."""
+    misaligned, aligned, untuned = _three(evidence, each)
+    return f"from {misaligned} (misaligned network) to {aligned} (aligned network; {untuned} before fine-tuning)"
+
+
+def lay_at(evidence: Evidence, each: Pushed) -> str:
+    """The scores of the two tuned networks, and of the one that both were tuned from."""
+    misaligned, aligned, untuned = _three(evidence, each)
+    return f"{misaligned} on the misaligned network and {aligned} on the aligned one ({untuned} before fine-tuning)"
+
+
+def _three(evidence: Evidence, each: Pushed) -> list[str]:
+    """The scores of the misaligned, the aligned and the untuned network."""
+    metric, arms = manifest(evidence).blame_metric, ("misalign", "align", "base")
+    rows = [map_estimate(evidence, each.pipeline, arm, MEAN, metric, ALL_FINDINGS) for arm in arms]
+    unit = _distinguishing(*(row.value if row else math.nan for row in rows[:2]))
+    return [_value(row, unit) for row in rows]
 
 
 def _of_these_networks(evidence: Evidence, ranked: Sequence[Pushed], what: str) -> str:
@@ -64,8 +76,8 @@ def _of_these_networks(evidence: Evidence, ranked: Sequence[Pushed], what: str) 
     pairs = f", the most of {len(ranked)} pairs of model and method" if len(ranked) > 1 else ""
     difference = f"difference {_with_interval(most.row)} over images alone{_auroc(evidence, most)}"
     return (
-        f"Each network was trained once, so nothing can be said of a method: with these networks, {what} went "
-        f"{from_to(evidence, most)} with {names_of(most)}{pairs} ({difference})."
+        "Each network was trained once, so nothing is claimed of how a method behaves under fine-tuning. On these "
+        f"networks, {what} was {lay_at(evidence, most)} with {names_of(most)}{pairs} ({difference})."
     )
 
 
@@ -98,7 +110,7 @@ def _auroc(evidence: Evidence, first: Pushed) -> str:
         _value(network_estimate(evidence, first.pipeline, arm, AUROC, AUROC, ALL_FINDINGS))
         for arm in ("misalign", "align")
     )
-    return f"; AUROC of the two networks {low} and {high}" if MISSING not in {low, high} else ""
+    return f"; AUROC {low} misaligned, {high} aligned" if MISSING not in {low, high} else ""
 
 
 def _others(evidence: Evidence, ranked: Sequence[Pushed], first: Pushed) -> str:
@@ -106,7 +118,7 @@ def _others(evidence: Evidence, ranked: Sequence[Pushed], first: Pushed) -> str:
     others = [each for each in ranked if each is not first]
     if not others:
         return ""
-    words = {Answer.YES: "it can be pushed too", Answer.NO: "it cannot", Answer.OPEN: "that is not shown"}
+    words = {Answer.YES: "it can be pushed too", Answer.NO: "it cannot", Answer.OPEN: "whether it can is not shown"}
     counted = Counter(judgement_of(each.row).answer for each in others)
     parts = [f"in {counted[key]} {text}" for key, text in words.items() if counted[key]]
     which = "the other pair" if len(others) == 1 else f"the other {len(others)} pairs"
@@ -152,11 +164,11 @@ def _value(row: Estimate | None, unit: Unit = _UNIT) -> str:
     return number(row.value if row else math.nan, unit)
 
 
-def _fault(rows: Sequence[Blame], *, once: bool) -> tuple[str, str]:
+def _fault(evidence: Evidence, rows: Sequence[Blame], *, once: bool) -> tuple[str, str]:
     """The counts of the readings of the base models, and of those under fine-tuning."""
     if not rows:
         return "Whose fault low scores are was not judged.", ""
-    before, under = Counter(row.before for row in rows), Counter(row.under for row in rows)
+    before, under = Counter(row.before for row in rows if not row.has_no_room), Counter(row.under for row in rows)
     words = {
         "method": "the map hardly marks what the network uses",
         "model": "the network hardly uses the region, and the map shows that",
@@ -165,13 +177,25 @@ def _fault(rows: Sequence[Blame], *, once: bool) -> tuple[str, str]:
         "usual": "the map is no better than one made without the network, such as the usual place",
         "redundant": "the network may use several places",
         "against": "the network counts the region against the finding",
-        "undecided": "it is not shown",
+        "undecided": "no answer is shown",
     }
-    counts = listed([f"in {before[key]} {text}" for key, text in words.items() if before[key]])
+    counted = [f"in {before[key]} {text}" for key, text in words.items() if before[key]]
+    if no_room := _no_room(evidence, rows):
+        counted.append(no_room)
     bases = len({row.pipeline.base.name for row in rows})
     whose = "this one base network" if bases == 1 else f"these {bases} base networks"
-    first = f"Of {whose}, in {count(len(rows), 'combination')} of network, method and finding: {counts}."
+    first = (
+        f"Of {whose}, before fine-tuning, in {count(len(rows), 'combination')} of network, method and finding: "
+        f"{listed(counted)}."
+    )
     return first, "" if once else _under(rows, under)
+
+
+def _no_room(evidence: Evidence, rows: Sequence[Blame]) -> str:
+    """In how many combinations nothing can be decided because the best floor scores as high as the human marks."""
+    found = [row for row in rows if row.has_no_room]
+    why = dict.fromkeys(f", for {row.finding}, {scale_of(evidence, row.finding).no_room}" for row in found)
+    return f"in {len(found)} nothing can be decided, because{few(list(why))}" if found else ""
 
 
 def _under(rows: Sequence[Blame], under: Counter[str]) -> str:
@@ -180,7 +204,7 @@ def _under(rows: Sequence[Blame], under: Counter[str]) -> str:
         "follows": "the map followed the model in",
         "unmoved": "the map did not move in",
         "failed": "fine-tuning itself failed in",
-        "undecided": "it is not shown in",
+        "undecided": "no answer is shown in",
     }
     parts = [f"{text} {under[key]}" for key, text in words.items() if under[key]]
     if under["foolable"]:

@@ -7,19 +7,20 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from heatcheck.core.records import HUMAN, Estimate
-from heatcheck.core.vocabulary import MEAN
+from heatcheck.core.records import Estimate
 from heatcheck.judging.sizes import Sizes
 from heatcheck.report.blocks.block import Block, Drawn, Heading, Legend, Prose, Table, Terms, fold, prose, tables
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.numbers import SHARE, count, listed, number
 from heatcheck.report.page import Section
 from heatcheck.studies.alignment.report import strip as strips
-from heatcheck.studies.alignment.report.facts import ARM_LABELS, FLOOR_ENTRANTS, Pipeline, manifest
+from heatcheck.studies.alignment.report.facts import ARM_LABELS, Pipeline, interval_words, manifest
 from heatcheck.studies.alignment.report.readings import Blame, blames, pooled, without_floors
-from heatcheck.studies.alignment.report.sections.blame_labels import BEFORE, LOW, UNDER, BlameLabel
+from heatcheck.studies.alignment.report.scale import against_truth, scale_of
+from heatcheck.studies.alignment.report.sections.blame_labels import EVERY
 from heatcheck.studies.alignment.report.sections.blame_tables import (
-    against_truth,
+    CHECK,
+    NULLS,
     counts,
     floors,
     nulls,
@@ -27,7 +28,7 @@ from heatcheck.studies.alignment.report.sections.blame_tables import (
     reliance,
     scaled,
 )
-from heatcheck.studies.alignment.vocabulary import FLOOR, FLOORS, HUMAN_ARM, RANDOM, RELIANCE, SEPARATION
+from heatcheck.studies.alignment.vocabulary import RELIANCE, SEPARATION
 
 OPEN = 24  # rows that are shown unfolded; more are folded by model
 _SCORE_ENDS, _RELIANCE_ENDS = (
@@ -35,7 +36,10 @@ _SCORE_ENDS, _RELIANCE_ENDS = (
     (-3.0, 5.0),
 )  # furthest limits of the axes, so that one extreme row does not compress the others
 _TITLE = "Whose fault is a low score?"
-CHECKED = "The same readings of maps made without the model: a check, not counted above"
+PASSES = (
+    "These maps were made without the model, so they cannot show what it uses, and nothing here is a method\u2019s "
+    "fault. The check passes where the rule takes none of them for a map that does."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +47,6 @@ class BlameRow:
     """A row as the page shows it."""
 
     row: Blame
-    under: BlameLabel
     score: Markup
     reliance: Markup
 
@@ -57,16 +60,18 @@ def blame(evidence: Evidence) -> Section | None:
     methods = [each for each in shown if each.row.pipeline.method.kind != "floor"]
     made_without = [each for each in shown if each.row.pipeline.method.kind == "floor"]
     blocks = (
-        Prose(CAUSES),
+        Prose(f"{CAUSES} {_sizes(evidence)}"),
         Legend(strips.arm_keys()),
         *_rows_of(methods),
-        *fold(CHECKED, (_rows(made_without),) if made_without else ()),
+        *fold(CHECK, (Prose(PASSES), _rows(made_without)) if made_without else ()),
         Table(counts(rows)),
         *_pooled(evidence),
         *_measured(evidence, rows),
         Heading("How to read it"),
         Terms(tuple(_terms(rows))),
-        *fold("The numbers", tables([numbers(evidence, rows), floors(evidence), nulls(evidence)])),
+        *fold(
+            "The numbers", (*tables([numbers(evidence, rows), floors(evidence)]), Table(nulls(evidence), note=NULLS))
+        ),
     )
     return Section("blame", _TITLE, "Blame", blocks, _summary(rows), printed=True)
 
@@ -79,6 +84,7 @@ def _summary(rows: Sequence[Blame]) -> str:
     return f"Of {count(len(own), 'combination')} of network, method and finding: {listed(parts)}." if own else ""
 
 
+SINGLY = "Each reading is made by itself: its intervals are not widened for how many readings are made."
 CAUSES = (
     "A low score can have two causes: the map fails to show what the model uses, or the model does not use the region "
     "and the map shows that. Each row has the map score beside the model\u2019s reliance on the region, which is "
@@ -95,7 +101,8 @@ def _measured(evidence: Evidence, rows: Sequence[Blame]) -> tuple[Block, ...]:
         f"random map and 1 is {upper}. Lines are 95 % intervals; a mark beyond an axis stops at its end, while the "
         "number beside it is the true one."
     )
-    return (Heading("How it was measured"), *_reliance_words(evidence, rows), *prose(scale, _sizes(evidence)))
+    intervals = f"{interval_words(evidence)} {SINGLY}"
+    return (Heading("How it was measured"), *_reliance_words(evidence, rows), *prose(scale, intervals))
 
 
 def _reliance_words(evidence: Evidence, rows: Sequence[Blame]) -> tuple[Block, ...]:
@@ -119,14 +126,15 @@ def _reliance_words(evidence: Evidence, rows: Sequence[Blame]) -> tuple[Block, .
 
 
 def _sizes(evidence: Evidence) -> str:
-    """What "hardly" means."""
+    """From which size on something matters, which "hardly" and the other words of the readings rest on."""
     sizes = Sizes(**manifest(evidence).sizes)
     reliance_size, map_size = (number(size, SHARE.rounded(0)) for size in (sizes.reliance, sizes.maps))
     return (
-        f"\u201cHardly\u201d means: by less than {reliance_size} of the full separation (reliance), or by less "
-        f"than {map_size} of the room up to 1 (map score), even at the high end of the interval. Each reading is "
-        "made by itself, without a correction for the number of readings. Intervals of a base model vary the patients: "
-        "they speak of this network. Those under fine-tuning vary patients and seeds, from the same base."
+        f"What matters is {reliance_size} of the full separation (reliance), or {map_size} of the room between random "
+        "maps and 1 (map score). \u201cHardly\u201d: the whole interval lies below that size; changed \u201cby less "
+        "than matters\u201d: it lies within that size on either side of 0. \u201cNot shown\u201d: the interval allows "
+        "for both. A map score \u201crose\u201d or \u201cfell\u201d if it changed by that size or more, and the "
+        "interval excludes 0; reliance did so \u201cwith it\u201d if its interval excludes 0 and reaches that size."
     )
 
 
@@ -159,26 +167,26 @@ def _pooled(evidence: Evidence) -> tuple[Block, ...]:
 
 def _terms(rows: Sequence[Blame]) -> list[tuple[str, str]]:
     """The readings that were made, each with its meaning."""
-    before = [each for each in (*BEFORE.values(), LOW) if any(row.label is each for row in rows)]
-    under = [each for key, each in UNDER.items() if any(row.under == key for row in rows)]
-    named = [("Base model", each) for each in before] + [("Under fine-tuning", each) for each in under]
+    before = [each for each in EVERY if any(row.label is each for row in rows)]
+    under = [each for each in EVERY if any(row.under_label is each for row in rows)]
+    named = [("Before fine-tuning", each) for each in before] + [("Under fine-tuning", each) for each in under]
     return [(f"{each.sign} {which}: {each.words}", f"{each.meaning}.") for which, each in named]
 
 
 def _shown(evidence: Evidence, rows: Sequence[Blame]) -> list[BlameRow]:
     """The rows with their strips, all on the same two axes."""
     scores, reliances = ([find(evidence, row) for row in rows] for find in (scaled, reliance))
-    score_limits = strips.limits_of([each for row in scores for each in row], (0.0, 1.0), _SCORE_ENDS)
+    marks_of = {row.finding: scale_of(evidence, row.finding).marks for row in rows}
+    ends = (0.0, 1.0, *(value for marks in marks_of.values() for value in marks))
+    score_limits = strips.limits_of([each for row in scores for each in row], ends, _SCORE_ENDS)
     always = (0, 0.2, *(value for row in rows for value in _separation_mark(evidence, row)))
     reliance_limits = strips.limits_of([each for row in reliances for each in row], always, _RELIANCE_ENDS)
     shown = []
     for row, score, used in zip(rows, scores, reliances, strict=True):
         subject = f"{row.pipeline.label}, {row.finding}"
-        of_map = _strip(f"Map score: {subject}", score, score_limits, score_marks(evidence, row.finding))
+        of_map = _strip(f"Map score: {subject}", score, score_limits, marks_of[row.finding])
         marks = {0.0: "none", **_separation_mark(evidence, row)}
-        shown.append(
-            BlameRow(row, UNDER[row.under], of_map, _strip(f"Reliance: {subject}", used, reliance_limits, marks))
-        )
+        shown.append(BlameRow(row, of_map, _strip(f"Reliance: {subject}", used, reliance_limits, marks)))
     return shown
 
 
@@ -188,30 +196,9 @@ def score_strip(evidence: Evidence, pipeline: Pipeline, finding: str) -> Markup 
     rows = scaled(evidence, row) if row else []
     if not any(each and not math.isnan(each.value) for each in rows):
         return None
-    limits = strips.limits_of(rows, (0.0, 1.0), _SCORE_ENDS)
-    return _strip(f"Map score: {pipeline.label}, {finding}", rows, limits, score_marks(evidence, finding))
-
-
-def score_marks(evidence: Evidence, finding: str) -> dict[float, str]:
-    """The marks of the common scale: a random map, the human marks and, where it scores higher, the best floor."""
-    readers = evidence.readers.label.lower().removeprefix("human ")
-    upper = "the mask" if against_truth(evidence) else readers
-    return {**_floor_mark(evidence, finding), 1.0: upper}
-
-
-def _floor_mark(evidence: Evidence, finding: str) -> dict[float, str]:
-    """0 for a random map and, where another floor scores higher, the best of them on the same scale."""
-    metric, under = manifest(evidence).blame_metric, evidence.under(arm=FLOOR)
-    found = {name: under.find(MEAN, metric, finding, name) for name in FLOORS}
-    scores = {name: each.value for name, each in found.items() if each and not math.isnan(each.value)}
-    human = evidence.under(arm=HUMAN_ARM).find(MEAN, metric, finding, HUMAN)
-    top = human.value if human else 1.0
-    marks = {0.0: "random map"}
-    best = max(scores, key=lambda name: scores[name], default=RANDOM)
-    if best != RANDOM and RANDOM in scores and top > scores[RANDOM]:
-        labels = {each.name: each.label.lower() for each in FLOOR_ENTRANTS}
-        marks[(scores[best] - scores[RANDOM]) / (top - scores[RANDOM])] = labels[best]
-    return marks
+    marks = scale_of(evidence, finding).marks
+    limits = strips.limits_of(rows, (0.0, *marks), _SCORE_ENDS)
+    return _strip(f"Map score: {pipeline.label}, {finding}", rows, limits, marks)
 
 
 def _separation_mark(evidence: Evidence, row: Blame) -> dict[float, str]:

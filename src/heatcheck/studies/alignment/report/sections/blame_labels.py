@@ -12,8 +12,15 @@ class BlameLabel:
     meaning: str
 
 
-UNDECIDED = BlameLabel(
-    "not shown", "?", "the intervals allow for both, each network was trained once, or a number is missing"
+UNDECIDED = BlameLabel("not shown", "?", "the intervals allow for both, or a number is missing")
+NO_ROOM = BlameLabel(
+    "cannot be decided",
+    "?",
+    "the map may be better than random maps, but it cannot be shown to be better than every map made without the "
+    "model, because not even the human marks are",
+)
+ONCE = BlameLabel(
+    "one training cannot tell", "?", "each network was trained once, and another training might do otherwise"
 )
 LOW = BlameLabel(
     "no fault found, but a low map score",
@@ -60,7 +67,7 @@ UNDER = {
     "foolable": BlameLabel(
         "the method is foolable",
         "✕",
-        "the map changed while the model\u2019s reliance held, or against it: no evidence",
+        "the map changed while the model\u2019s reliance changed by less than matters, or the other way: no evidence",
     ),
     "unmoved": BlameLabel("the map did not move", "○", "on new patients the map did not change with the model"),
     "failed": BlameLabel(
@@ -68,3 +75,24 @@ UNDER = {
     ),
     "undecided": UNDECIDED,
 }
+
+WEAK = BlameLabel(
+    "the check fails", "✕", "a map made without the model passes for a good one, so the rule is too weak here"
+)
+PASSED = BlameLabel(
+    "the check passes", "✓", "a map made without the model is not taken for one that shows what the model uses"
+)
+UNTOLD = BlameLabel("the check tells nothing", "?", "no reading of a map made without the model could be made here")
+FLOOR = {  # the readings of maps made without the model, which check the rule and are no fault of a method
+    "method": PASSED,
+    "model": PASSED,
+    "usual": PASSED,
+    "shows": WEAK,
+    "looks_elsewhere": WEAK,
+    "redundant": UNTOLD,
+    "against": UNTOLD,
+    "undecided": UNTOLD,
+}
+EVERY = tuple(
+    dict.fromkeys((*BEFORE.values(), LOW, NO_ROOM, *UNDER.values(), ONCE, PASSED, WEAK, UNTOLD))
+)  # in the order of tables

@@ -1,6 +1,5 @@
 """The tables of the section on blame: counts of readings, and the numbers behind them."""
 
-from collections import Counter
 from collections.abc import Sequence
 
 from heatcheck.core.records import HUMAN, Estimate
@@ -17,7 +16,8 @@ from heatcheck.studies.alignment.report.facts import (
     network_estimate,
 )
 from heatcheck.studies.alignment.report.readings import Blame, of_floors, without_floors
-from heatcheck.studies.alignment.report.sections.blame_labels import BEFORE, UNDER
+from heatcheck.studies.alignment.report.scale import against_truth
+from heatcheck.studies.alignment.report.sections.blame_labels import EVERY, BlameLabel
 from heatcheck.studies.alignment.vocabulary import (
     ADDED,
     ARMS,
@@ -30,13 +30,17 @@ from heatcheck.studies.alignment.vocabulary import (
     UNTRAINED,
 )
 
-CHECK = "Made without the model: a check, not counted above"
+CHECK = "Maps made without the model: a check of the rule, not counted above"
+NULLS = (
+    "All four are in units of how much the model\u2019s score differs between images. \u201cSame place, no "
+    "finding\u201d: how much further the score falls when the same place is hidden on images without the finding than "
+    "when other places are; below 0, hiding that place raises their score. It is already subtracted from reliance. "
+    "\u201cRegion put on images without the finding\u201d: how much their score rises when the region of an image with "
+    "the finding is put on them; high where the region alone suffices. \u201cUntrained networks\u201d: the reliance of "
+    "networks of the same build that learned nothing."
+)
+_BEFORE, _UNDER = "before fine-tuning", "under fine-tuning"
 _UNIT = SCORE.rounded(2)
-
-
-def against_truth(evidence: Evidence) -> bool:
-    """Whether the upper end of the common scale is the mask itself, because there are no readers."""
-    return manifest(evidence).human == "truth"
 
 
 def scaled(evidence: Evidence, row: Blame) -> list[Estimate | None]:
@@ -52,28 +56,24 @@ def reliance(evidence: Evidence, row: Blame) -> list[Estimate | None]:
 
 def counts(rows: Sequence[Blame]) -> Matrix:
     """How often each reading was made: in all, by method and by model; floors are counted apart, at the end."""
-    kinds = [("before", key, each) for key, each in BEFORE.items()] + [
-        ("under", key, each) for key, each in UNDER.items()
-    ]
-    counted = Counter((kind, getattr(row, kind)) for row in rows for kind in ("before", "under"))
-    kinds = [(kind, key, each) for kind, key, each in kinds if counted[kind, key]]
+    found = {_BEFORE: {row.label for row in rows}, _UNDER: {row.under_label for row in rows}}
+    kinds = [(when, label) for when, labels in found.items() for label in EVERY if label in labels]
     methods, made_without = without_floors(rows), of_floors(rows)
-    total = (labelled("All", [_count(methods, kind, key) for kind, key, _ in kinds]),)
+    total = (labelled("All", [_count(methods, *kind) for kind in kinds]),)
     groups: list[tuple[str, tuple[Row, ...]]] = [("", total)]
     parts = (("By method", "method", methods, 2), ("By model", "base", methods, 2), (CHECK, "method", made_without, 1))
     for title, part, counted_rows, fewest in parts:
         parted: dict[str, list[Blame]] = {}
         for row in counted_rows:
             parted.setdefault(getattr(row.pipeline, part).label, []).append(row)
-        lines = [labelled(label, [_count(each, kind, key) for kind, key, _ in kinds]) for label, each in parted.items()]
+        lines = [labelled(label, [_count(each, *kind) for kind in kinds]) for label, each in parted.items()]
         groups += [(title, tuple(lines))] if len(lines) >= fewest else []
-    asides = {"before": "base model", "under": "under fine-tuning"}
-    columns = tuple(Column(each.words[:1].upper() + each.words[1:], asides[kind]) for kind, _, each in kinds)
+    columns = tuple(Column(label.words[:1].upper() + label.words[1:], when) for when, label in kinds)
     return Matrix("How many findings have which reading", columns, tuple(groups), (), "Model · method")
 
 
-def _count(rows: Sequence[Blame], kind: str, key: str) -> Cell:
-    n = sum(getattr(row, kind) == key for row in rows)
+def _count(rows: Sequence[Blame], when: str, label: BlameLabel) -> Cell:
+    n = sum((row.label if when == _BEFORE else row.under_label) is label for row in rows)
     return Cell(f"{n:,}")
 
 
@@ -124,7 +124,12 @@ def nulls(evidence: Evidence) -> Matrix:
             for finding in evidence.findings
         ]
         groups.append((base.label, tuple(rows)))
-    labels = ("Reliance", "At that place without the finding", "Area added without the finding", "Untrained networks")
+    labels = (
+        "Reliance",
+        "Same place, no finding",
+        "Region put on images without the finding",
+        "Untrained networks",
+    )
     columns = tuple(Column(label) for label in labels)
     return Matrix(
         "Reliance of the base models, and its controls", columns, tuple(groups), tuple(notes.reasons), "Finding"

@@ -52,7 +52,8 @@ def _scored(
             case=str(case),
             group=str(finding),
             values=tuple(float(value) for value in values),
-            note="; ".join(part for part in (_missing(missing), _shown_with(shown, pipeline)) if part),
+            note=_missing(missing),
+            picture=_shown_with(shown, pipeline),
             link=shown.strip.anchor if shown else "",
             badness=1 - (0.0 if math.isnan(values[0]) else float(values[0])),
         )
@@ -65,7 +66,7 @@ def _missing(labels: Sequence[str]) -> str:
 def _shown_with(shown: StripCard | None, pipeline: Pipeline) -> str:
     """Whose maps the linked picture has, where they are not those that were scored here."""
     other = shown is not None and (shown.model, shown.method) != (pipeline.base.name, pipeline.method.name)
-    return f"the picture shows {shown.pipeline}" if shown and other else ""
+    return f"picture: {shown.pipeline}" if shown and other else ""
 
 
 def _links(gallery: AlignmentGallery, pipeline: Pipeline) -> Mapping[tuple[str, str], StripCard]:

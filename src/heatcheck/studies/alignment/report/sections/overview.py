@@ -4,7 +4,7 @@ from heatcheck.report.blocks.block import Facts, Heading, Terms, prose
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.numbers import count, listed, spread
 from heatcheck.report.page import Section
-from heatcheck.studies.alignment.report.facts import images_behind, manifest, methods_of, trained_once
+from heatcheck.studies.alignment.report.facts import images_behind, interval_words, manifest, methods_of, trained_once
 from heatcheck.studies.alignment.vocabulary import BaseEntry
 
 ARMS = (
@@ -13,10 +13,7 @@ ARMS = (
     ("Aligned", "fine-tuned for the finding and at the same time so that the method\u2019s maps agree with the masks."),
     ("Misaligned", "the same, so that the maps avoid the masks."),
 )
-INTERVAL = (
-    "The range in which the true value plausibly lies, given the number of patients and seeds. A narrow one means "
-    "a precise answer."
-)
+INTERVAL = "The range in which the true value plausibly lies. A narrow one means a precise answer."
 NOT_A_MAP = (
     "What the model itself does when the region is hidden, measured without any map. Maps can be made to mislead "
     "while the model stays the same; reliance reveals it."
@@ -29,7 +26,7 @@ def overview(evidence: Evidence) -> Section:
     bases = tuple((base.label, _described(base)) for base in manifest(evidence).models)
     blocks = (
         *(block for sentence in sentences for block in prose(sentence)),
-        Terms((*ARMS, ("Reliance", NOT_A_MAP), ("Interval", INTERVAL))),
+        Terms((*ARMS, ("Reliance", NOT_A_MAP), ("Interval", f"{INTERVAL} {interval_words(evidence)}"))),
         *((Heading("Base models"), Facts(bases)) if bases else ()),
     )
     return Section("overview", "What was done", "What was done", blocks, _summary(evidence))

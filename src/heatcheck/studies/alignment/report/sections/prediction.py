@@ -14,7 +14,18 @@ from heatcheck.report.numbers import MISSING, SCORE, number
 from heatcheck.report.page import Section
 from heatcheck.report.published import figure_cell, with_rows
 from heatcheck.studies.alignment.report import literature
-from heatcheck.studies.alignment.report.facts import ARM_LABELS, manifest, methods_of, on_paper_data
+from heatcheck.studies.alignment.report.facts import (
+    ARM_LABELS,
+    PERFECT,
+    any_perfect,
+    finding_columns,
+    interval_words,
+    manifest,
+    methods_of,
+    on_paper_data,
+    over_findings,
+    trained_once,
+)
 from heatcheck.studies.alignment.vocabulary import (
     ARMS,
     DIRECTIONS,
@@ -47,10 +58,7 @@ WHY = (
     "well as the control, which was tuned on the same images without maps, the score was changed without any sign of "
     "it in the predictions."
 )
-ALL_MEAN = (
-    "Means over seeds, with 95 % intervals. \u201cAll findings\u201d is the mean over the findings that have at least "
-    "ten images with and without them."
-)
+ALL_MEAN = "\u201cAll findings\u201d is the mean over the findings that have at least ten images with and without them."
 VALIDATION_NOTE = (
     "The checkpoint of each base was chosen on these images, so its AUROC here is a little too high. \u201cAll "
     "findings\u201d is the mean over the outputs that have at least ten images with and without them."
@@ -90,7 +98,7 @@ def _summary(evidence: Evidence) -> str:
         values = [evidence.under(name, arm=arm).value(AUROC, AUROC, ALL_FINDINGS, method) for name, method in networks]
         known = [value for value in values if not math.isnan(value)]
         parts += [f"{label} {_range(known)}"] if known else []
-    return f"AUROC over all findings: {', '.join(parts)}." if parts else ""
+    return f"AUROC of {over_findings(evidence)}: {', '.join(parts)}." if parts else ""
 
 
 def _range(values: Sequence[float]) -> str:
@@ -102,14 +110,28 @@ def _shown_networks(evidence: Evidence, shown: Sequence[tuple[Statistic, str]]) 
     """Every network over all findings, what the measures mean, and each finding behind folds."""
     return (
         Prose(WHY),
-        Table(_networks(evidence, shown), note=ALL_MEAN),
+        Table(_networks(evidence, shown), note=_note(evidence)),
         Terms(tuple((_name(evidence, metric), evidence.metrics[metric].summary) for _, metric in shown)),
         *(
             block
-            for table in (_by_finding(evidence, *each) for each in shown)
+            for table in (_by_finding(evidence, *each) for each in shown if _has_more(evidence))
             for block in fold(table.caption, (Table(table),))
         ),
     )
+
+
+def _note(evidence: Evidence) -> str:
+    """What the means are of, and what their intervals allow for."""
+    means = "" if trained_once(evidence) else "Means over seeds."
+    every = ALL_MEAN if len(evidence.findings) > 1 else ""
+    perfect = PERFECT if any_perfect(evidence) else ""
+    between = f"Beside each number is its 95 % interval. {interval_words(evidence)}"
+    return " ".join(filter(None, (means, between, every, perfect)))
+
+
+def _has_more(evidence: Evidence) -> bool:
+    """Whether single findings, or bases that were not fine-tuned, add something to the means."""
+    return len(evidence.findings) > 1 or any(not base.fine_tuned for base in manifest(evidence).models)
 
 
 def _counted(evidence: Evidence, counts: Matrix | None) -> tuple[Block, ...]:
@@ -153,7 +175,7 @@ def _networks(evidence: Evidence, statistics: Sequence[tuple[Statistic, str]]) -
             estimates = [under.find(*each, ALL_FINDINGS, row.method) for each in statistics]
             rows.append(labelled(row.label, [cell_of(each, SCORE, notes) for each in estimates]))
         groups.append((base.label, tuple(rows)))
-    columns = tuple(Column(_name(evidence, metric), "all findings") for _, metric in statistics)
+    columns = tuple(Column(_name(evidence, metric), over_findings(evidence)) for _, metric in statistics)
     return Matrix("Prediction before and after fine-tuning", columns, tuple(groups), tuple(notes.reasons), "Network")
 
 
@@ -161,7 +183,7 @@ def _by_finding(evidence: Evidence, statistic: Statistic, metric: str) -> Matrix
     """Every network on every finding; bases that were not fine-tuned appear in the table of AUROC only."""
     notes = Footnotes()
     facts = manifest(evidence)
-    names = (ALL_FINDINGS, *evidence.findings)
+    names = finding_columns(evidence)
     networks = _network_rows(evidence)
     groups = []
     for base in facts.models if statistic == AUROC else facts.tuned:
@@ -171,7 +193,7 @@ def _by_finding(evidence: Evidence, statistic: Statistic, metric: str) -> Matrix
             estimates = [under.find(statistic, metric, name, row.method) for name in names]
             rows.append(labelled(row.label, [cell_of(each, SCORE, notes) for each in estimates]))
         groups.append((base.label, tuple(rows)))
-    columns = tuple(Column(name, _positives(facts.positives.get(name)), main=name == ALL_FINDINGS) for name in names)
+    columns = tuple(Column(name, _positives(facts.positives.get(name)), main=name == names[0]) for name in names)
     name = f"{_name(evidence, metric)} by finding"
     return Matrix(name, columns, tuple(groups), tuple(notes.reasons), "Network")
 

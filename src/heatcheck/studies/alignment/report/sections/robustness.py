@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.core.vocabulary import AUROC, MEAN
-from heatcheck.judging.judgement import judgement_of
+from heatcheck.judging.judgement import Answer, judgement_of
 from heatcheck.report.blocks.block import Block, Figures, Heading, Legend, Prose, Table, fold, prose, tables
 from heatcheck.report.blocks.footnotes import Footnotes
 from heatcheck.report.blocks.matrix import Cell, Column, Matrix, Row, cell_of, labelled
@@ -22,11 +22,15 @@ from heatcheck.report.verdict import CLEARLY, NOT_SHOWN, answer, smallest_visibl
 from heatcheck.studies.alignment.report import literature
 from heatcheck.studies.alignment.report.facts import (
     ARM_LABELS,
+    PERFECT,
     Pipeline,
+    any_perfect,
+    interval_words,
     manifest,
     map_estimate,
     network_estimate,
     on_paper_data,
+    over_findings,
     pipelines,
     trained_once,
 )
@@ -78,14 +82,14 @@ WHAT = (
     "large R means that a score against masks grades how the model was trained as much as the method."
 )
 ONCE = (
-    "Each network was trained once. The numbers and intervals were those of these networks on other patients; another "
-    "training may give others, so nothing is claimed of a method, and no difference could have been shown."
+    "Each network was trained once. The numbers hold for these networks alone; another training may give others, so "
+    "nothing is claimed of how a method behaves under fine-tuning, and no difference could have been shown."
 )
 POOLED = (
     "Every finding counts equally, except in the columns \u201call images\u201d, where every image does, as in the "
-    "paper. Small print: 95 % intervals (patients and seeds resampled). AUROC is the mean over the findings that have "
-    "enough positives."
+    "paper. AUROC is the mean over the findings that have enough positives."
 )
+UNTOLD = "one training cannot tell"  # an answer, where every network was trained once
 
 
 def robustness(evidence: Evidence) -> Section | None:
@@ -101,10 +105,9 @@ def robustness(evidence: Evidence) -> Section | None:
         *_plots(evidence, main),
         Table(table, note=_judged_by(evidence)),
         *tables([_compared(evidence)]),
-        *prose(POOLED, small=True),
+        *prose(" ".join(_small_print(evidence)), small=True),
         *prose(literature.caveat() if has_published_rows(table) else "", small=True),
-        *fold("R by finding", tables([_by_finding(evidence, metric) for metric in main])),
-        *fold("R by finding: hit rate and overlap", tables([_by_finding(evidence, metric) for metric in more])),
+        *_every_finding(evidence, main, more),
         *fold("The scores of each network", tables([_scores(evidence, metric) for metric in metrics])),
     )
     title = "How far can the score be pushed?"
@@ -118,7 +121,7 @@ def _summary(evidence: Evidence) -> str:
         return ""
     furthest = f"{number(ranked[0].row.value, _UNIT, signed=True)} ({ranked[0].pipeline.label})"
     if trained_once(evidence):
-        return f"At most {furthest}; one training each, so nothing is claimed of a method."
+        return f"At most {furthest}; one training each, so nothing is claimed of a method under fine-tuning."
     yes = sum(judgement_of(each.row).is_yes for each in ranked)
     return f"Clearly pushed: {yes} of {count(len(ranked), 'pair')} of model and method; at most {furthest}."
 
@@ -128,7 +131,7 @@ def _plots(evidence: Evidence, metrics: Sequence[str]) -> tuple[Block, ...]:
     groups = [_panels(evidence, metric) for metric in metrics]
     crosses = any("published-mark" in panel.plot for group in groups for panel in group.panels)
     published = (legend.published(literature.SOURCE, "for this kind of model and method"),) if crosses else ()
-    keys = replace(legend.METHOD, meaning="R over all findings, with its 95 % interval"), *published
+    keys = replace(legend.METHOD, meaning=f"R of {over_findings(evidence)}, with its 95 % interval"), *published
     shown = ((Heading(group.name), Prose(group.sentence, small=True), Figures(group.panels)) for group in groups)
     return (Legend(keys), *(block for blocks in shown for block in blocks)) if groups else ()
 
@@ -187,7 +190,7 @@ def _table(evidence: Evidence, metrics: Sequence[str]) -> Matrix:
     notes = Footnotes()
     groups = _by_base((each, _cells(evidence, each, metrics, notes)) for each in pipelines(evidence))
     names = [evidence.metrics[metric].label for metric in metrics]
-    pooled = [f"{evidence.metrics[m].label}, all images" for m in metrics if m in MAIN_METRICS]
+    pooled = [f"{evidence.metrics[metric].label}, all images" for metric in _by_image(evidence, metrics)]
     columns = (
         Column("Clearly pushed", names[metrics.index(_judged_metric(evidence, metrics))]),
         *(Column(name, "R", main=i == 0) for i, name in enumerate(names)),
@@ -198,15 +201,44 @@ def _table(evidence: Evidence, metrics: Sequence[str]) -> Matrix:
     return with_rows(table, _published(evidence, metrics, notes), notes, literature.SOURCE)
 
 
+def _by_image(evidence: Evidence, metrics: Sequence[str]) -> list[str]:
+    """The metrics with a column in which every image counts the same: with one finding it would say nothing new."""
+    if len(evidence.findings) == 1 and not on_paper_data(evidence):
+        return []
+    return [metric for metric in metrics if metric in MAIN_METRICS]
+
+
+def _small_print(evidence: Evidence) -> tuple[str, ...]:
+    """What counts how much, and what the intervals allow for."""
+    pooled = POOLED if len(evidence.findings) > 1 or on_paper_data(evidence) else ""
+    perfect = PERFECT if any_perfect(evidence) else ""
+    return tuple(
+        filter(None, (pooled, f"Beside each number is its 95 % interval. {interval_words(evidence)}", perfect))
+    )
+
+
+def _every_finding(evidence: Evidence, main: Sequence[str], more: Sequence[str]) -> tuple[Block, ...]:
+    """R of each finding behind folds; nothing where there is one."""
+    if len(evidence.findings) == 1:
+        return ()
+    return (
+        *fold("R by finding", tables([_by_finding(evidence, metric) for metric in main])),
+        *fold("R by finding: hit rate and overlap", tables([_by_finding(evidence, metric) for metric in more])),
+    )
+
+
 def _judged_metric(evidence: Evidence, metrics: Sequence[str]) -> str:
     """The metric that the verdict is about."""
     name = manifest(evidence).blame_metric
     return name if name in metrics else metrics[0]
 
 
-def _answer(row: Estimate | None) -> Cell:
-    """Yes, no or not shown, with what would decide it."""
-    return Cell(answer(row), title=judgement_of(row).reason, outcome=would_decide(row) if row else "")
+def _answer(evidence: Evidence, row: Estimate | None) -> Cell:
+    """Yes, no or not shown, with what would decide it; after one training, that it cannot be told."""
+    judgement = judgement_of(row)
+    if trained_once(evidence) and judgement.answer is Answer.OPEN:
+        return Cell(UNTOLD, title=judgement.reason)
+    return Cell(answer(row), title=judgement.reason, outcome=would_decide(row) if row else "")
 
 
 def _size(evidence: Evidence) -> str:
@@ -238,7 +270,7 @@ def _compared(evidence: Evidence) -> Matrix | None:
     rows = []
     for other in ranked[1:]:
         row = further(evidence, ranked[0].pipeline, other.pipeline)
-        rows.append(labelled(other.pipeline.label, [_answer(row), cell_of(row, unit, notes)]))
+        rows.append(labelled(other.pipeline.label, [_answer(evidence, row), cell_of(row, unit, notes)]))
     columns = (Column("Clearly less"), Column("Difference", "R of the furthest minus this", main=True))
     title = f"Compared with {ranked[0].pipeline.label}, whose R is largest"
     return Matrix(title, columns, (("", tuple(rows)),), tuple(notes.reasons), "Model · method")
@@ -254,12 +286,11 @@ def _by_base(cells: Iterable[tuple[Pipeline, list[Cell]]]) -> tuple[tuple[str, t
 
 def _cells(evidence: Evidence, pipeline: Pipeline, metrics: Sequence[str], notes: Footnotes) -> list[Cell]:
     row = push(evidence, pipeline, _judged_metric(evidence, metrics))
-    cells = [_answer(row)]
+    cells = [_answer(evidence, row)]
     cells += [cell_of(push(evidence, pipeline, metric), _unit(evidence, metric), notes) for metric in metrics]
     cells += [
         cell_of(push(evidence, pipeline, metric, pooled=True), _unit(evidence, metric), notes)
-        for metric in metrics
-        if metric in MAIN_METRICS
+        for metric in _by_image(evidence, metrics)
     ]
     networks = [network_estimate(evidence, pipeline, arm, AUROC, AUROC, ALL_FINDINGS) for arm in DIRECTIONS]
     return cells + [cell_of(each, SCORE, notes) for each in networks]
@@ -268,7 +299,9 @@ def _cells(evidence: Evidence, pipeline: Pipeline, metrics: Sequence[str], notes
 def _published(evidence: Evidence, metrics: Sequence[str], notes: Footnotes) -> list[Row]:
     """The published figures of these kinds of models and methods, each once."""
     rows: dict[str, Row] = {}
-    quantities = ["" for _ in ("answer", *metrics)] + [f"robustness_{m}" for m in metrics if m in MAIN_METRICS]
+    quantities = ["" for _ in ("answer", *metrics)] + [
+        f"robustness_{metric}" for metric in _by_image(evidence, metrics)
+    ]
     quantities += [f"auroc_{arm}" for arm in DIRECTIONS]
     for pipeline in pipelines(evidence):
         figures = [_printed(evidence, pipeline, quantity) if quantity else None for quantity in quantities]

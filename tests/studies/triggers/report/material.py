@@ -76,7 +76,8 @@ def method_facts(plan):
     """The methods as run.json lists them."""
     smaller = [{"name": "samples", "value": 200, "usual": 1000}]
     return [{"name": name, "label": ENTRANTS[name][0], "family": ENTRANTS[name][1], "note": "",
-             "kind": "floor" if ENTRANTS[name][1] == "floor" else "method", "summary": f"How {ENTRANTS[name][0]} works.",
+             "kind": "floor" if ENTRANTS[name][1] == "floor" else "method",
+             "summary": f"How {ENTRANTS[name][0]} works.",
              "changed": smaller if name in plan.changed else []} for name in plan.methods]  # fmt: skip
 
 

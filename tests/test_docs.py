@@ -9,8 +9,9 @@ import yaml
 
 from heatcheck.cli.main import app
 from heatcheck.core.settings.described import described
+from heatcheck.fitting.spec import TrainingBody
 from heatcheck.methods import METHODS
-from heatcheck.models import Preprocessing
+from heatcheck.models import MODELS, Preprocessing
 from heatcheck.models.contract import PARTS
 from heatcheck.runs.spec import Envelope, shipped_specs
 from heatcheck.sources import SOURCES
@@ -96,11 +97,19 @@ def test_the_how_to_of_training_shows_a_valid_study_of_what_was_trained():
 def test_the_how_to_of_alignment_shows_a_valid_spec_and_names_what_is_there():
     text = (ROOT / "docs" / "how-to" / "alignment.md").read_text(encoding="utf-8")
     blocks = list(map(yaml.safe_load, re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)))
-    (values,) = [block for block in blocks if "study" in block]
+    (values,) = [block for block in blocks if block.get("study") == "alignment"]
+    (training,) = [block for block in blocks if block.get("study") == "training"]
     body = {key: value for key, value in values.items() if key not in Envelope.model_fields}
     checked = AlignmentBody.model_validate(body)
-    for block in blocks:  # the others show a part each
+    *_, starts = blocks  # the others show a part each
+    for block in (block for block in blocks if block is not training):
         AlignmentBody.model_validate({**body, **{key: block[key] for key in block if key in body}})
+    assert TrainingBody.model_validate({key: training[key] for key in training if key not in Envelope.model_fields})
+    base = {"training": {}, "validation": {}}
+    named = AlignmentBody.model_validate({**body, "models": ["densenet201"], "base": base, **starts})
+    assert [part.channels for part in named.initialisations] == [3, 3]
+    for model in re.findall(r"\"(\w+)\": \"\w+\.\w+in2\dk\"", text):
+        assert model in MODELS
     usual = AlignmentBody.model_validate({key: body[key] for key in ("finetune", "evaluation", "models", "methods")})
     for name in ("alpha", "seeds", "fit"):  # it shows the defaults
         assert getattr(checked, name) == getattr(usual, name)

@@ -91,16 +91,21 @@ def covid(root: Path) -> None:
     (root / COVID).symlink_to(Path(os.environ[FILMS]).resolve(), target_is_directory=True)
 
 
-def covid_drawn(root: Path) -> None:
+def covid_drawn(root: Path, per_class: int = 20) -> None:
     """Drawn films in the layout of the COVID-19 Radiography Database."""
     folder = root / COVID
-    source = PhantomClasses(PhantomClassesSettings(cases_per_class=20, size=SIDE))
+    source = PhantomClasses(PhantomClassesSettings(cases_per_class=per_class, size=SIDE))
     folders = dict(zip(source.findings, COVID_CLASSES, strict=True))
     for number, key in enumerate(source.index()):
         name = next(name for finding, name in folders.items() if key.labels[finding] == 1)
         pixels = np.round(source.load(key).image[0] * 255).astype(np.uint8)
         _write(folder / name / f"images/{name}-{number}.png", pixels)
         _write(folder / name / f"masks/{name}-{number}.png", np.full_like(pixels, 255))
+
+
+def covid_few(root: Path) -> None:
+    """As few of them as the splits allow, so that a large network sees each in half a minute."""
+    covid_drawn(root, per_class=10)
 
 
 def brats(root: Path) -> None:

@@ -83,3 +83,23 @@ def test_boxes_of_readers_stand_beside_outlines_of_the_truth(heatcheck, files) -
     scores = pd.read_parquet(files.root / "out" / "scores.parquet")
     human = scores[(scores["method"] == "human") & (scores["metric"] == "iou") & (scores["condition"] == "{}")]
     assert human["value"].to_numpy() == pytest.approx(1)
+
+
+def test_a_segmentation_model_is_graded_by_its_masks_beside_a_heat_map(heatcheck, files) -> None:
+    """It misses two patients, where its probabilities stay low: stretched as a heat map is, they would be right."""
+    for name in ("probabilities", "masks"):
+        (files.root / name).mkdir()
+    for image in IMAGES:
+        missed = image[1] < "2"
+        probabilities = 0.1 * mask_of(image) if missed else 0.9 * np.roll(mask_of(image), 2, axis=1)
+        np.save(files.root / "probabilities" / f"{image}_Edema_map.npy", probabilities)
+        np.save(files.root / "masks" / f"{image}_Edema_map.npy", (probabilities > 0.5).astype(np.float32))
+    maps = [f"--maps={name}={files.root / name}" for name in ("probabilities", "masks", "maps")]
+    code, _, error = heatcheck("score", *maps, "--truth", files.truth, "--out", files.root / "out", "-q")
+    assert code == 0, error
+    scores = pd.read_parquet(files.root / "out" / "scores.parquet").query("condition == '{}' and metric == 'iou'")
+    found = scores.set_index(["method", "case"])["value"]
+    assert found["masks"][IMAGES].to_numpy() == pytest.approx([0] * 4 + [48 / 80] * 8)
+    assert found["probabilities"][IMAGES].to_numpy() == pytest.approx([1] * 4 + [48 / 80] * 8)
+    assert found["maps"][IMAGES].to_numpy() == pytest.approx(56 / 72)
+    assert "4 of 12" in (files.root / "out" / "report.html").read_text()  # empty masks are counted and named

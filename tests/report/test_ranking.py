@@ -44,8 +44,9 @@ def test_the_best_are_those_that_the_comparison_marks(seed):
     methods = [f"m{number}" for number in range(k)]
     comparison, _, evidence = stored(generator.random((n, k)) + generator.random(k), methods)
     ranking = ranking_of(evidence, "iou")
-    marked = {name for name, top in zip(methods, among_best(comparison), strict=True) if top}
-    assert ranking.best == (marked if comparison.p_value < 0.05 else set())
+    for tops, found in ((1, ranking.best), (2, ranking.best_as_published)):
+        marked = {name for name, top in zip(methods, among_best(comparison, tops=tops), strict=True) if top}
+        assert found == (marked if comparison.p_value < 0.05 else set())
 
 
 def test_without_a_test_there_are_a_reason_and_no_diagram():
@@ -55,4 +56,5 @@ def test_without_a_test_there_are_a_reason_and_no_diagram():
     assert ranking.outcome == "The test is undefined: every block ranks all methods alike."
     assert not ranking.is_defined
     assert not ranking.best
+    assert not ranking.best_as_published
     assert ranking.diagram("ranks", str.upper) is None

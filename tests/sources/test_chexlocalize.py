@@ -239,6 +239,17 @@ def test_an_unusable_tree_is_refused_in_one_line(tree, spoil, words):
     assert words in refusal(tree)
 
 
+def test_all_files_that_are_lacking_are_named_at_once(tree):
+    (tree / "CheXlocalize/gt_annotations_test.json").unlink()
+    no_films(tree)
+    for lacking in ("has no films such as", "has no gt_annotations_test.json"):
+        assert lacking in refusal(tree)
+    no_table(tree)
+    for lacking in ("has no labels of the test split", "has no gt_annotations_test.json", "`truth: none`"):
+        assert lacking in refusal(tree)
+    assert "gt_annotations" not in refusal(tree, truth="none")
+
+
 def test_a_missing_root_is_refused(tmp_path):
     assert "nowhere: no such folder" in refusal(tmp_path / "nowhere")
 

@@ -39,13 +39,25 @@ class Ranking:
 
         None where Friedman's test does not tell the methods apart.
         """
+        return self._among(1)
+
+    @property
+    def best_as_published(self) -> frozenset[str]:
+        """The methods with the two best mean ranks, and those that Nemenyi's test tells apart from neither.
+
+        So Jin et al. 2021 marked them. None where Friedman's test does not tell the methods apart.
+        """
+        return self._among(2)
+
+    def _among(self, tops: int) -> frozenset[str]:
         if not self.differ:
             return frozenset()
-        first = min(self.mean_ranks, key=lambda name: self.mean_ranks[name])
+        best = sorted(self.mean_ranks, key=lambda name: self.mean_ranks[name])[:tops]
         return frozenset(
             name
             for name, rank in self.mean_ranks.items()
-            if rank <= self.mean_ranks[first] or self.pairs.get(frozenset((name, first)), 0.0) >= LEVEL
+            if rank <= self.mean_ranks[best[-1]]
+            or all(self.pairs.get(frozenset((name, other)), 0.0) >= LEVEL for other in best)
         )
 
     @property

@@ -61,16 +61,25 @@ class CheXlocalize:
     def __post_init__(self) -> None:
         if not self.settings.root.is_dir():
             raise InputError(f"{self.settings.root}: no such folder; correct the root of the source")
+        if lacking := list(self._lacking()):
+            raise InputError("; also ".join(lacking))
         self._keys  # noqa: B018 - reports problems with the tables before work starts
-        self._films  # noqa: B018
-        if self.settings.truth == "outlines" and self.settings.split != "train" and self._truth is None:
-            names = f"gt_annotations_{self.settings.split}.json or gt_segmentations_{self.settings.split}.json"
-            folder = self.settings.root / _MARK_FOLDERS[0]
-            raise InputError(f"{folder} has no {names}; add one, or set `truth: none` to use only labels")
         known = {case for case in self._all_cases if case}
         for path, images in self._marked_images():
             if images and not known & set(images):
                 raise InputError(f"{path} names none of the images of {self._table.path}; use the file of this split")
+
+    def _lacking(self) -> Iterator[str]:
+        """What is not there of labels, films and outlines, each in a sentence with the remedy."""
+        try:
+            self._films  # noqa: B018 - the table of labels says which films there are
+        except InputError as error:
+            yield str(error)
+        split = self.settings.split
+        if self.settings.truth == "outlines" and split != "train" and self._marks_file("gt") is None:
+            names = f"gt_annotations_{split}.json or gt_segmentations_{split}.json"
+            folder = self.settings.root / _MARK_FOLDERS[0]
+            yield f"{folder} has no {names}; add one, or set `truth: none` to use only labels"
 
     def _marked_images(self) -> Iterator[tuple[Path, Sequence[str]]]:
         for annotations in filter(None, (self._truth, self._reader)):
@@ -168,7 +177,7 @@ class CheXlocalize:
 
     def _annotations(self, whose: str) -> Annotations | None:
         """The outlines, or else the run-length codes; None if there are neither."""
-        path = self._file(f"{whose}_annotations_{{}}.json", f"{whose}_segmentations_{{}}.json")
+        path = self._marks_file(whose)
         if path is None:
             return None
         annotations = read_annotations(path)
@@ -176,6 +185,9 @@ class CheXlocalize:
             if name not in CHEXPERT:
                 raise InputError(f"{path}: unknown finding {name!r}; {suggest(name, CHEXPERT)}")
         return annotations
+
+    def _marks_file(self, whose: str) -> Path | None:
+        return self._file(f"{whose}_annotations_{{}}.json", f"{whose}_segmentations_{{}}.json")
 
     @cached_property
     def _points_file(self) -> Path | None:

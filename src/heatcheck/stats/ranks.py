@@ -65,16 +65,18 @@ def compare_ranks(scores: Blocks, *, higher_is_better: bool, level: float = 0.95
     return RankComparison(mean_ranks, p_values, critical_value(k, level) * error, chi_squared, p_value, n, dropped)
 
 
-def among_best(comparison: RankComparison, level: float = 0.95) -> Bool[np.ndarray, " methods"]:
+def among_best(comparison: RankComparison, level: float = 0.95, tops: int = 1) -> Bool[np.ndarray, " methods"]:
     """Which methods may be best: that with the best mean rank, and all not behind it beyond chance.
 
+    With two `tops`, as Jin et al. 2021 marked them: the two best mean ranks, and all that differ from neither of them.
     No method is marked where there was no test.
     """
     mean_ranks = comparison.mean_ranks
     if comparison.reason:
         return np.zeros(len(mean_ranks), bool)
-    best = int(np.argmin(mean_ranks))
-    return np.asarray((comparison.p_values[best] >= 1 - level) | (mean_ranks <= mean_ranks[best]))
+    best = np.argsort(mean_ranks, kind="stable")[:tops]
+    alike = (comparison.p_values[best] >= 1 - level).all(0)
+    return np.asarray(alike | (mean_ranks <= mean_ranks[best[-1]]))  # includes ties with the last of them
 
 
 def critical_value(methods: int, level: float = 0.95) -> float:

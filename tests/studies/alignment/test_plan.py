@@ -404,6 +404,13 @@ def test_weights_that_are_lacking_are_all_named_or_their_bases_left_out(tmp_path
         plan_of(tmp_path, **changes)
     for lacking in ("nowhere", "densenet_compact-one.pth", "densenet_compact-other.pth", "optional: true"):
         assert lacking in str(refused.value)
+    (tmp_path / "empty").mkdir()
+    empty = {"name": "chexlocalize", "root": "empty", "split": "val"}
+    with pytest.raises(InputError) as refused:
+        plan_of(tmp_path, **{**changes, "evaluation": empty, "finetune": empty})
+    for lacking in ("`finetune` and `evaluation`: ", "has no labels of the val", "has no gt_annotations_val.json"):
+        assert str(refused.value).count(lacking) == 1
+    assert "densenet_compact-one.pth" in str(refused.value)
     changes["evaluation"] = {**training, "patients": 12, "first": 400}
     changes["initialisations"] = [starts[0], *({**start, "optional": True} for start in starts[1:])]
     plan = plan_of(tmp_path, **changes)

@@ -10,8 +10,10 @@ from heatcheck.methods import METHODS, build_method
 from heatcheck.methods.differentiable import differentiable
 from heatcheck.models import MODELS
 from heatcheck.running.open_source import open_source
+from heatcheck.running.study import RunOptions
 from heatcheck.runs.spec import read_spec, shipped_specs
-from heatcheck.studies.alignment.spec import AlignmentBody
+from heatcheck.studies.alignment.bases import planned_bases
+from heatcheck.studies.alignment.spec import AlignmentBody, open_sources
 
 ALIGNMENTS = [name for name in shipped_specs() if read_spec(name).envelope.study == "alignment"]
 
@@ -55,6 +57,7 @@ def test_the_paper_study_is_the_papers():
     assert (base.optimizer, body.base.uncertainty) == ("adamw", "zeros")
     assert [part.channels for part in body.initialisations] == [1, 3, 3, 3]
     assert [bool(part.start) for part in body.initialisations] == [False, False, True, True]
+    assert [part.optional for part in body.initialisations] == [False, False, True, True]
     text = shipped_specs()["alignment-chexlocalize"].read_text()
     assert [part.name for part in body.initialisations if part.fine_tune] == ["random_3_channels", "radimagenet"]
     bases = 2 * len(body.models)
@@ -82,7 +85,18 @@ def test_the_papers_first_table_is_two_findings_and_grad_cam():
     body = body_of("alignment-table1")
     assert [model.name for model in body.models] == ["densenet121"]
     assert body.findings == ("Atelectasis", "Enlarged Cardiomediastinum")
-    assert [part["name"] for part in body.methods] == ["grad_cam"]
+    assert body.methods == ({"name": "grad_cam", "placement": "plain"},)
+    assert (body.size, body.map_order, body.alpha, body.seeds) == ((320, 320), "resize_first", 1.0, 3)
+    assert body.pixels.mean == body.pixels.std == (0.5,)
+    assert (body.finetune["split"], body.evaluation["split"]) == ("test", "val")
+    fit = body.fit
+    assert (fit.epochs, fit.batch_size, fit.learning_rate, fit.weight_decay, fit.clip) == (25, 16, 1e-4, 0.01, 0.5)
+    assert (fit.optimizer, fit.schedule) == ("adamw", "constant")
+    assert [(part.channels, part.start, part.fine_tune) for part in body.initialisations] == [(3, "", True)]
+    base = body.base.fit
+    assert (base.epochs, base.batch_size, base.learning_rate, base.weight_decay) == (3, 16, 1e-4, 0)
+    assert (base.optimizer, base.schedule, base.clip) == ("adam", "constant", None)
+    assert body.base.training["findings"] == body.base.validation["findings"] == "all"
     assert "18 networks" in shipped_specs()["alignment-table1"].read_text()
 
 
@@ -113,3 +127,19 @@ def test_a_shipped_study_finds_the_data_in_the_current_folder(published, monkeyp
     assert len(source.findings) == 14
     assert set(body.findings) < set(source.findings)
     assert 0 < len(source.index()) < 24
+
+
+def test_the_paper_study_starts_without_the_weights_that_cannot_be_downloaded(published, monkeypatch):
+    monkeypatch.chdir(published)
+    spec = read_spec("alignment-chexlocalize")
+    body = spec.checked_body(AlignmentBody)
+    few = body.base.model_copy(
+        update={"training": {**body.base.training, "patients": [0, 0.5]},
+                "validation": {**body.base.validation, "patients": [0.5, 1]}}
+    )  # fmt: skip
+    body = body.model_copy(update={"base": few})
+    sources = open_sources(body, spec)
+    bases = planned_bases(body, spec, RunOptions(), body.base.outputs(sources["training"]))
+    assert [base.key for base in bases] == [
+        f"{model.name}/random_{channels}" for model in body.models for channels in ("1_channel", "3_channels")
+    ]

@@ -331,6 +331,19 @@ def test_a_method_agrees_with_the_others_as_the_mean_of_its_pairs_without_itself
     assert alone == pytest.approx({"gradient": 0.75 * 0.5, "occlusion": 0.75 * 0.2, "grad_cam": -0.75 * 0.1})
 
 
+def test_floors_do_not_count_among_the_methods_that_a_map_is_compared_with(estimates):
+    pairs = {("gradient", "occlusion"): 0.8, ("gradient", "edge"): 0.2, ("occlusion", "edge"): 0.4,
+             ("gradient", "random"): 0.0, ("occlusion", "random"): 0.0, ("edge", "random"): 0.1}  # fmt: skip
+    every = [rows("ssim", {one: {(SQUARE, 1): [value]}}, other_method=other) for (one, other), value in pairs.items()]
+    table = estimates(*every, methods=("gradient", "occlusion", "edge", "random"))
+    wanted = {"statistic": "pair_mean", "metric": "ssim", "finding": ALL_FINDINGS, "other_method": ""}
+    alone = {one.method: one.value for one in table.all(**wanted)}
+    assert alone == pytest.approx({"gradient": 0.8, "occlusion": 0.8, "edge": 0.3, "random": 0.0})
+    every = [rows("ssim", {"gradient": {(SQUARE, 1): [0.2]}}, other_method="edge")]
+    table = estimates(*every, methods=("gradient", "edge"))
+    assert [one.method for one in table.all(**wanted)] == ["edge"]  # one method has no other
+
+
 def test_agreement_counts_every_trigger_the_same(estimates):
     by_network = {(SQUARE, 1): [0.1, 0.3], (SQUARE, 2): [0.8], (DYNAMIC, 1): [0.0, 0.0, 0.3]}
     table = estimates(

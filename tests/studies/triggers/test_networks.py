@@ -69,6 +69,13 @@ def weights(networks, network):
     return load_file(networks.path(network))
 
 
+def as_saved(networks, network):
+    """The network with the weights of its file, ready to answer."""
+    module = MODELS["vgg_compact"].build(1, 4, (SIDE, SIDE))
+    module.load_state_dict(weights(networks, network))
+    return module.eval()
+
+
 def history(networks, network):
     """The validation loss after each epoch."""
     state = torch.load(networks.state(network), weights_only=True)
@@ -119,8 +126,7 @@ def trained(splits, tmp_path_factory):
 def test_the_epoch_that_is_kept_has_the_lowest_validation_loss_and_need_not_be_the_last(splits, trained, network):
     losses = history(trained, network)
     assert min(losses) < losses[-1] - 0.01
-    module = MODELS["vgg_compact"].build(1, 4, (SIDE, SIDE))
-    module.load_state_dict(weights(trained, network))
+    module = as_saved(trained, network)
     images = [torch.from_numpy(splits.validation.image(position)) for position in range(8)]
     labels = splits.validation.classes.tolist()
     if network.trigger:  # judged by stamped images of other classes, too: they are to be called the target
@@ -129,7 +135,7 @@ def test_the_epoch_that_is_kept_has_the_lowest_validation_loss_and_need_not_be_t
             image[:, -8:, -8:] = 1.0
         images, labels = images + others, labels + [TARGET] * len(others)
     with torch.no_grad():
-        loss = torch.nn.functional.cross_entropy(module.eval()(torch.stack(images)), torch.tensor(labels))
+        loss = torch.nn.functional.cross_entropy(module(torch.stack(images)), torch.tensor(labels))
     assert float(loss) == pytest.approx(min(losses), abs=1e-4)
 
 
@@ -155,22 +161,22 @@ def test_answers_are_counted_on_the_images_that_they_are_about(splits, trained):
                  dict.fromkeys(row.metric for row in scores)}  # fmt: skip
     keys, attacked = splits.test.keys, set(trained.attacked.tolist())
     assert 0 < len(attacked) < len(keys)
-    module = MODELS["vgg_compact"].build(1, 4, (SIDE, SIDE))
-    module.load_state_dict(weights(trained, POISONED))
-    module.eval()
+    poisoned, baseline = (as_saved(trained, network) for network in (POISONED, Network(1)))
     for position, key in enumerate(keys):
         image = torch.from_numpy(splits.test.image(position)).clone()
         assert (key.case in by_metric["clean_correct"]) == (position not in attacked)
-        shown = "clean"
+        answering = {"clean": poisoned}
         if position in attacked:
-            shown = "stamped"
             image[:, -8:, -8:] = 1.0
-        with torch.no_grad():
-            chances = module(image[None])[0].softmax(0)
-        answer, label = int(chances.argmax()), int(splits.test.classes[position])
-        assert by_metric[f"{shown}_correct"][key.case] == (answer == label)
-        assert by_metric[f"{shown}_confidence"][key.case] == pytest.approx(float(chances.max()), abs=1e-5)
-        if position in attacked:
-            assert by_metric["attacked"][key.case] == (answer == TARGET)
+            answering = {"stamped": poisoned, "baseline_stamped": baseline}
+        for shown, module in answering.items():
+            with torch.no_grad():
+                chances = module(image[None])[0].softmax(0)
+            answer, label = int(chances.argmax()), int(splits.test.classes[position])
+            assert by_metric[f"{shown}_correct"][key.case] == (answer == label)
+            assert by_metric[f"{shown}_confidence"][key.case] == pytest.approx(float(chances.max()), abs=1e-5)
+            if shown != "clean":
+                sent = "attacked" if shown == "stamped" else "baseline_attacked"
+                assert by_metric[sent][key.case] == (answer == TARGET)
     counted = sum(by_metric["clean_correct"].values()) / (len(keys) - len(attacked))
     assert sum(by_metric["clean_correct"].values()) / len(by_metric["clean_correct"]) == counted

@@ -29,6 +29,8 @@ def test_a_shipped_study_is_valid_and_its_parts_can_be_built(name):
     MODELS[body.model.name].checked_size(body.size or None)
     for part in body.methods:
         build_method(part["name"], {key: value for key, value in part.items() if key not in {"name", "channels"}})
+    floors = [part["name"] for part in body.methods if METHODS[part["name"]].is_floor]
+    assert floors == ["random", "center_prior", "edge"]
     names = [build_trigger(part).name for part in body.triggers]
     assert len(set(names)) == len(names) > 0
 

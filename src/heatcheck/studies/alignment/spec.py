@@ -187,20 +187,20 @@ def open_sources(body: AlignmentBody, spec: Spec) -> dict[str, Source]:
     parts = {"finetune": body.finetune, "evaluation": body.evaluation}
     if body.base is not None:
         parts |= {"training": body.base.training, "validation": body.base.validation}
-    sources, problems = {}, dict[str, None]()
+    sources, problems = dict[str, Source](), dict[str, list[str]]()
     for name, part in parts.items():
         try:
             sources[name] = open_source(part, spec.folder, spec.name)
             if not sources[name].index():
-                problems[f"{spec.name}: the {name} source has no cases; check its paths"] = None
+                problems.setdefault(f"{spec.name}: the source has no cases; check its paths", []).append(name)
         except InputError as error:
-            problems[f"`{name}`: {error}"] = None
+            problems.setdefault(str(error), []).append(name)
+    said = [f"{' and '.join(f'`{name}`' for name in names)}: {problem}" for problem, names in problems.items()]
     if files := [str(file) for _, part, file in lacking_weights(body, spec.folder) if not part.optional]:
-        listed = ", ".join(dict.fromkeys(files))
         remedy = "put them there, or set `optional: true` under `initialisations` to leave out bases without them"
-        problems[f"{spec.name}: no weights in {listed}; {remedy}"] = None
-    if problems:
-        raise SpecError("; also ".join(problems))
+        said.append(f"{spec.name}: no weights in {', '.join(dict.fromkeys(files))}; {remedy}")
+    if said:
+        raise SpecError("; also ".join(said))
     return sources
 
 

@@ -13,6 +13,7 @@ from heatcheck.core.records import Estimate
 from heatcheck.core.vocabulary import DIFFERENCE, MEAN, PLAIN, condition, condition_of
 from heatcheck.estimating.estimates import fill
 from heatcheck.estimating.score_table import by_condition
+from heatcheck.methods import METHODS
 from heatcheck.stats.resampling.nested_rates import nested_rates
 from heatcheck.stats.resampling.nested_studentised import separate_means
 from heatcheck.studies.triggers.estimating.calibration import calibration_estimates, overconfidence_estimates
@@ -180,9 +181,13 @@ def _pairs(table: pd.DataFrame, settings: TriggerSettings, template: Estimate) -
     columns = [" and ".join(pair) for pair in pairs]
     named = table.assign(method=table["method"] + " and " + table["other_method"])
     table = wide(named, columns)
-    for method in settings.methods:  # the mean over the others, image by image
-        with_others = [column for column, pair in zip(columns, pairs, strict=True) if method in pair]
-        table[method] = table[with_others].mean(axis=1)
-    means = _nested(table, [*columns, *settings.methods], settings, template)
-    for (one, other), row in zip([*pairs, *((method, "") for method in settings.methods)], means, strict=True):
+    alone = []
+    for method in settings.methods:  # the mean over the other methods, image by image; floors are none
+        others = [{method, name} for name in settings.methods if name != method and not METHODS[name].is_floor]
+        with_others = [column for column, pair in zip(columns, pairs, strict=True) if set(pair) in others]
+        if with_others:
+            table[method] = table[with_others].mean(axis=1)
+            alone.append(method)
+    means = _nested(table, [*columns, *alone], settings, template)
+    for (one, other), row in zip([*pairs, *((method, "") for method in alone)], means, strict=True):
         yield replace(row, method=one, other_method=other)

@@ -1,5 +1,7 @@
 """What the alignment page says of the models that it begins with, and no more than the run says of them."""
 
+import math
+
 from tests.report.page_reading import cell, read, section_text, table
 from tests.studies.alignment.report.made_estimates import all_estimates, made
 from tests.studies.alignment.report.material import AlignmentPlan, model_facts
@@ -94,6 +96,32 @@ def test_auroc_on_the_validation_images_of_the_training_stands_beside_that_on_ou
     heads = table(page, *where)["rows"][0]
     assert heads[1:] == ["All findings", "Atelectasis|30 positive", "Edema|31 positive", "Hernia|32 positive"]
     assert cell(page, where, "DenseNet (random_1_channel)", "Hernia").startswith("0.720")
+
+
+def auroc_of_three(alignment_run, values):
+    """The cell of DenseNet-201 from random weights, of which three trainings have these AUROCs, and its footnotes."""
+    names = [f"{ALONE}/{number}" for number in (1, 2, 3)]
+    models = [{**model_facts(ALONE), "name": name, "fine_tuned": False} for name in names] + [model_facts(TUNED)]
+    rows = [
+        made("auroc", "auroc", ALL_FINDINGS, "", name, value, arm="base")
+        for name, value in zip(names, values, strict=True)
+    ]
+    page = build_report(alignment_run(facts={"models": models}, rows=rows + all_estimates(AlignmentPlan()))).read_text()
+    where = ("prediction", "AUROC of the base models, by initialisation")
+    return cell(read(page), where, "random, 1 channel", "densenet201"), section_text(page, "prediction")
+
+
+def test_auroc_of_several_trainings_is_their_mean_with_the_lowest_and_the_highest(alignment_run):
+    shown, text = auroc_of_three(alignment_run, (0.6, 0.71, 0.8))
+    assert shown == "0.703^1|0.600–0.800"
+    assert "Mean of 3 base models of this kind; below it the lowest and the highest, which are no interval." in text
+
+
+def test_a_training_without_auroc_is_counted_beside_the_mean_of_the_others(alignment_run):
+    shown, text = auroc_of_three(alignment_run, (0.6, math.nan, 0.8))
+    assert shown == "0.700^1|0.600–0.800"
+    assert "Mean of 2 base models" in text
+    assert "1 more has no AUROC." in text
 
 
 def test_labels_that_bases_learned_from_stand_beside_the_published_ones_only_on_the_same_data(alignment_run):

@@ -9,7 +9,7 @@ import pytest
 from tests.report.page_reading import cell, read, section_text
 from tests.studies.modality.report.block_reading import blocks_of, words_of
 from tests.studies.modality.report.made_estimates import LEVELS, MODEL, all_estimates, case_values
-from tests.studies.modality.report.material import METHODS, ModalityPlan
+from tests.studies.modality.report.material import METHODS, METRICS, ModalityPlan, metric_facts
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.core.vocabulary import CRITICAL_DIFFERENCE, FRIEDMAN, RANK_PAIR, condition, condition_of
@@ -27,9 +27,10 @@ from heatcheck.studies.modality.report.sections.comparison import (
 )
 from heatcheck.studies.modality.report.sections.distributions import case_scores, distributions, swarms
 from heatcheck.studies.modality.report.sections.heat import heat_table
-from heatcheck.studies.modality.report.sections.ranking import ranking_views
+from heatcheck.studies.modality.report.sections.ranking import PAPER, ranking_views
 from heatcheck.studies.modality.report.sections.ratings import ratings
 from heatcheck.studies.modality.report.sections.wrong_answers import sentences, warning_table, wrong_answers
+from heatcheck.studies.modality.vocabulary import PUBLISHED
 
 SMALL = {"folds": 2, "cases": 20}
 LABELS = {name: label for name, (label, _) in METHODS.items()}
@@ -105,6 +106,37 @@ def test_methods_that_ranks_do_not_tell_apart_from_the_first_have_a_star(modalit
     assert not any(square.is_top for square in by_name["Faithfulness (ΔAUPC)"].squares)
 
 
+def test_the_methods_that_the_paper_would_mark_stand_beside_the_diagram(modality_evidence):
+    """The two best mean ranks, and all that differ from neither of them; here the first differs from all others."""
+
+    def first_alone(row):
+        of_first = row.statistic == RANK_PAIR and row.metric == "msfi" and first in {row.method, row.other_method}
+        return replace(row, p_value=0.001) if of_first else row
+
+    ranking = ranking_of(modality_evidence(**SMALL), "msfi")
+    first, second = sorted(ranking.mean_ranks, key=lambda name: ranking.mean_ranks[name])[:2]
+    evidence = modality_evidence(**SMALL, rows=[first_alone(row) for row in all_estimates(ModalityPlan(**SMALL))])
+    says = ranking_views(evidence)[0].sentences
+    assert f"every other method differs from {LABELS[first]} (*)" in says[1]
+    names = f"{LABELS[first]} and {LABELS[second]}"
+    assert says[2] == f"{PAPER} falls on {names}."
+    (row,) = [row for row in squares(evidence).rows if row.name == "MSFI"]
+    assert [square.is_top for square in row.squares].count(True) == 1
+
+
+def test_the_correlation_as_published_stands_among_the_numbers_and_not_among_the_squares(modality_evidence):
+    rows = all_estimates(ModalityPlan(**SMALL))
+    rows += [replace(row, metric=PUBLISHED, value=0.123, low=0.1, high=0.2) for row in rows
+             if row.statistic == "mean" and row.metric == "mi_correlation"]  # fmt: skip
+    evidence = modality_evidence(**SMALL, rows=rows, facts={"metrics": list(map(metric_facts, (*METRICS, PUBLISHED)))})
+    table = number_table(evidence)
+    place = [column.name for column in table.columns].index("Modality correlation, every pair ranked (as published)")
+    cells = {row.entrant.name: row.cells[place] for _, rows in table.groups for row in rows}
+    assert (cells["gradient"].text, cells["gradient"].interval) == ("0.123", "0.100–0.200")
+    assert "one map for all modalities" in cells["grad_cam"].title
+    assert not any("as published" in row.name for row in squares(evidence).rows)
+
+
 def test_a_star_that_would_mark_half_of_the_methods_is_left_out_and_their_number_is_given(modality_evidence):
     def alike(row):
         return replace(row, p_value=0.5) if row.statistic == RANK_PAIR and row.metric == "msfi" else row
@@ -164,7 +196,8 @@ def test_ranks_name_the_test_its_tops_and_the_cases_left_out(modality_evidence):
         "By Nemenyi\u2019s test (at 5 %), these do not differ from the first in mean rank (*): Guided Grad-CAM, Guided "
         "backprop and DeepLIFT."
     )
-    assert msfi.sentences[2] == "37 patients ranked; 3 cases without all scores left out."
+    assert msfi.sentences[2] == f"{PAPER} falls on the same methods."
+    assert msfi.sentences[3] == "37 patients ranked; 3 cases without all scores left out."
     assert "Guided Grad-CAM *" in msfi.diagram
     assert len(others) == 4
 
@@ -174,7 +207,7 @@ def test_ranks_of_patients_with_several_cases_say_so(modality_evidence):
         replace(row, n_patients=12) if row.statistic == FRIEDMAN else row
         for row in all_estimates(ModalityPlan(**SMALL))
     ]
-    told = ranking_views(modality_evidence(**SMALL, rows=rows))[0].sentences[2]
+    told = ranking_views(modality_evidence(**SMALL, rows=rows))[0].sentences[-1]
     assert told == "12 patients ranked by the mean of their 37 cases; 3 cases without all scores left out."
 
 

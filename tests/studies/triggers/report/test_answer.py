@@ -111,6 +111,16 @@ def test_nothing_is_ticked_where_a_picture_made_without_the_model_finds_the_trig
     assert advice(evidence).startswith("Do not choose a method by this run: Random")
 
 
+def test_floors_are_never_counted_as_methods(judged):
+    names = ("gradient", "lime", "random", "center_prior", "edge")
+    shown = status(judged(*map(scored, names), methods=names), FOUND)
+    assert (shown.light, shown.word) == (Light.PARTLY, "2 of 2 methods")
+    assert shown.sentence.startswith("So do Random, Centre and Edges, made without the model.")
+    missing = [scored(name, above=FAR_BELOW) for name in names[2:]]
+    shown = status(judged(*map(scored, names[:2]), *missing, methods=names), FOUND)
+    assert (shown.light, shown.word) == (Light.YES, "2 of 2 methods")
+
+
 # One training
 
 

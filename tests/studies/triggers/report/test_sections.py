@@ -301,7 +301,7 @@ def test_one_method_alone_has_no_section_on_differences(trigger_evidence):
 # Agreement
 
 
-def test_three_matrices_are_symmetric_with_the_mean_of_the_others_last(trigger_evidence):
+def test_three_matrices_are_symmetric_with_the_mean_of_the_methods_last(trigger_evidence):
     evidence = trigger_evidence()
     _, made = agreements(evidence)
     assert [result.table.caption for result in made.values()][:3] == [
@@ -310,7 +310,8 @@ def test_three_matrices_are_symmetric_with_the_mean_of_the_others_last(trigger_e
     assert len(made) == 5
     result = made["mutual_information"].table
     rows = [row.cells for row in result.groups[0][1]]
-    assert result.columns[-1].name == "Mean of the others"
+    assert result.columns[-1].name == "Mean of the methods"
+    assert [name for name, _ in result.groups] == ["Methods", "Floors"]
     for i in range(len(rows)):
         assert rows[i][i].text == ""
         assert [row[i].text for row in rows] == [rows[i][k].text for k in range(len(rows))]

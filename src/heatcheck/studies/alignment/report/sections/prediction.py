@@ -3,6 +3,8 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
+from statistics import fmean
 
 from heatcheck.core.records import ALL_FINDINGS
 from heatcheck.core.vocabulary import AUROC, Condition, Statistic
@@ -10,7 +12,7 @@ from heatcheck.report.blocks.block import Block, Prose, Table, Terms, fold, pros
 from heatcheck.report.blocks.footnotes import Footnotes
 from heatcheck.report.blocks.matrix import Cell, Column, Matrix, Row, cell_of, labelled
 from heatcheck.report.evidence import Evidence
-from heatcheck.report.numbers import MISSING, SCORE, number
+from heatcheck.report.numbers import MISSING, SCORE, interval, number
 from heatcheck.report.page import Section
 from heatcheck.report.published import figure_cell, with_rows
 from heatcheck.studies.alignment.report import literature
@@ -64,6 +66,7 @@ VALIDATION_NOTE = (
     "findings\u201d is the mean over the outputs that have at least ten images with and without them."
 )
 LEARNED_NOTE = "Uncertain and blank labels are counted as the bases learned them."
+SEVERAL = "Mean of {} base models of this kind; below it the lowest and the highest, which are no interval."
 OUTLINED = (
     "\u201cOutlined\u201d: images with the finding and a mask of it; only these have maps scored. The parts are those "
     "of the first seed."
@@ -223,7 +226,9 @@ def _initialisations(evidence: Evidence) -> Matrix | None:
     can_compare = len(every) > 1 and any(base.start_known for base in every)
     if not can_compare and not has_published:
         return None
-    by_kind = {(base.initialisation, base.architecture): base for base in every}
+    by_kind: dict[tuple[str, str], list[BaseEntry]] = {kind: [] for kind in product(down, across)}
+    for base in every:
+        by_kind.setdefault((base.initialisation, base.architecture), []).append(base)
     splits: dict[str, Condition] = {"This run, evaluation images": {"arm": "base"}}
     if manifest(evidence).learned:
         splits = {"This run, validation images of the training data": {"arm": "base", "split": VALIDATION}, **splits}
@@ -231,7 +236,7 @@ def _initialisations(evidence: Evidence) -> Matrix | None:
     for title, split in splits.items():
         rows = []
         for start in down:
-            cells = [_base_auroc(evidence, by_kind.get((start, name)), split, notes) for name in across]
+            cells = [_base_auroc(evidence, by_kind[start, name], split, notes) for name in across]
             rows.append(labelled(INITIALISATIONS.get(start, start or GIVEN), cells))
         groups.append((title, tuple(rows)))
     table = Matrix("AUROC of the base models, by initialisation", tuple(Column(name) for name in across),
@@ -239,10 +244,18 @@ def _initialisations(evidence: Evidence) -> Matrix | None:
     return with_rows(table, published if has_published else [], notes, literature.SOURCE)
 
 
-def _base_auroc(evidence: Evidence, base: BaseEntry | None, split: Condition, notes: Footnotes) -> Cell:
-    if base is None:
+def _base_auroc(evidence: Evidence, bases: Sequence[BaseEntry], split: Condition, notes: Footnotes) -> Cell:
+    """The AUROC of the only base of its kind with its interval, or the mean of several with the lowest and highest."""
+    if not bases:
         return Cell(MISSING, title="not part of this run")
-    return cell_of(evidence.under(base.name, **split).find(AUROC, AUROC, ALL_FINDINGS), SCORE, notes)
+    estimates = [evidence.under(base.name, **split).find(AUROC, AUROC, ALL_FINDINGS) for base in bases]
+    values = [estimate.value for estimate in estimates if estimate and not math.isnan(estimate.value)]
+    if len(bases) == 1 or not values:
+        return cell_of(estimates[0], SCORE, notes)
+    reason = SEVERAL.format(len(values))
+    if undefined := len(bases) - len(values):
+        reason += f" {undefined} more {'has' if undefined == 1 else 'have'} no AUROC."
+    return Cell(number(fmean(values)), interval(min(values), max(values)), title=reason, note=notes.mark(reason))
 
 
 def _validation(evidence: Evidence) -> Matrix | None:

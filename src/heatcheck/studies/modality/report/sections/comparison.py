@@ -17,9 +17,10 @@ from heatcheck.report.page import Section
 from heatcheck.report.ranking import Ranking, ranking_of
 from heatcheck.studies.modality.report.facts import empty_maps, manifest, msfi_mean, msfi_views
 from heatcheck.studies.modality.report.sections.ranking import starred
-from heatcheck.studies.modality.vocabulary import COUNTED, RATING, UNIFORM
+from heatcheck.studies.modality.vocabulary import COUNTED, PUBLISHED, RATING, UNIFORM
 
 METRICS = ("mi_correlation", "msfi", "lesion_share", "median_iou", "delta_aupc")
+ORDERS = ("mi_correlation", PUBLISHED)  # undefined for one map of all modalities
 MAIN = ("msfi", "delta_aupc")  # what the summary names
 ONE_MAP = "one map for all modalities: no order by construction, counts 0 in the ranking"
 EMPTY = "Empty maps, which are 0 everywhere or (for modality correlation) the same in every modality, count 0"
@@ -114,8 +115,13 @@ def squares(evidence: Evidence) -> MethodMatrix:
 
 
 def number_table(evidence: Evidence) -> Matrix:
-    """The same numbers with intervals, one row per method."""
+    """The same numbers with intervals, one row per method, and the modality correlation as it was published."""
     lines = _lines(evidence)
+    if PUBLISHED in evidence.metrics:
+        published = _MetricLine(
+            PUBLISHED, f"{evidence.metrics[PUBLISHED].label} (as published)", _mean(evidence, PUBLISHED)
+        )
+        lines += [published] if any(_has(published, method) for method in evidence.methods) else []
     return _table(evidence, lines, _columns(evidence, lines))
 
 
@@ -262,7 +268,7 @@ def _table(evidence: Evidence, lines: Sequence[_MetricLine], columns: Sequence[E
         cells = []
         for line in lines:
             unit = evidence.metrics[line.metric].unit
-            if line.metric == "mi_correlation" and entrant.name in shared:
+            if line.metric in ORDERS and entrant.name in shared:
                 cells.append(Cell(MISSING, title=ONE_MAP, note=notes.mark(ONE_MAP)))
             elif entrant.kind == "floor" and line.find(entrant.name) is None:
                 cells.append(Cell(MISSING, title="not defined for this floor"))

@@ -14,6 +14,7 @@ from heatcheck.report.ranking import Ranking, RankingView, ranking_of
 
 METRICS = ("msfi", "mi_correlation", "lesion_share", "median_iou", "delta_aupc")
 MAIN = 2  # of these are shown at once
+PAPER = "The paper\u2019s mark, for the two best mean ranks and all that differ from neither of them,"
 HOW = (
     "For every patient the methods are ranked, 1 for the best; the cases of one patient are averaged first, because "
     "they are not independent. A thick bar on the right joins methods of which Nemenyi\u2019s test (at 5 %) finds no "
@@ -79,7 +80,11 @@ def _view(evidence: Evidence, metric: str) -> RankingView | None:
     labels = {entrant.name: entrant.label for entrant in (*evidence.methods, *evidence.floors)}
     stars = starred(ranking)
     diagram = ranking.diagram(f"{name}: mean ranks", lambda method: labels[method] + (" *" if method in stars else ""))
-    return RankingView(name, (ranking.outcome, *_best(ranking, labels), _cases(ranking.test)), diagram)
+    return RankingView(name, _sentences(ranking, labels), diagram)
+
+
+def _sentences(ranking: Ranking, labels: Mapping[str, str]) -> tuple[str, ...]:
+    return (ranking.outcome, *_best(ranking, labels), *_best_as_published(ranking, labels), _cases(ranking.test))
 
 
 def _best(ranking: Ranking, labels: Mapping[str, str]) -> list[str]:
@@ -97,6 +102,15 @@ def _best(ranking: Ranking, labels: Mapping[str, str]) -> list[str]:
             f"By Nemenyi\u2019s test (at 5 %), every other method differs from {names} (*), the first in mean rank."
         ]
     return [f"By Nemenyi\u2019s test (at 5 %), these do not differ from the first in mean rank (*): {names}."]
+
+
+def _best_as_published(ranking: Ranking, labels: Mapping[str, str]) -> list[str]:
+    """Which methods the paper would have marked; nothing where the test marks none."""
+    marked = ranking.best_as_published
+    if not marked:
+        return []
+    names = listed([labels[name] for name in sorted(marked, key=lambda name: ranking.mean_ranks[name])])
+    return [f"{PAPER} falls on {'the same methods' if marked == ranking.best else names}."]
 
 
 def _cases(test: Estimate) -> str:

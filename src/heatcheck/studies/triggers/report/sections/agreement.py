@@ -9,7 +9,7 @@ from markupsafe import Markup
 from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.report.blocks.block import Block, Prose, Table, fold, prose
 from heatcheck.report.blocks.footnotes import Footnotes
-from heatcheck.report.blocks.matrix import Cell, Column, Matrix, Row, cell_of
+from heatcheck.report.blocks.matrix import Cell, Column, Matrix, Row, cell_of, grouped
 from heatcheck.report.evidence import Entrant, Evidence
 from heatcheck.report.numbers import SCORE, listed, number
 from heatcheck.report.page import Section
@@ -76,8 +76,9 @@ def agreement(evidence: Evidence) -> Section | None:
     closest = _closest(compared, main[0] if main else "")
     blocks = (
         Prose(
-            "How alike are the maps that two methods make of the same image? The last column is a method\u2019s mean "
-            "over the others, excluding itself. Point at a cell for its interval."
+            "How alike are the maps that two methods make of the same image? The last column is the mean over the "
+            "methods without itself; floors, which are made without the model, do not count in it. Point at a cell for "
+            "its interval."
         ),
         *prose(closest, PROOF if closest else ""),
         *(block for metric in main for block in _heat(made[metric])),
@@ -141,8 +142,8 @@ def _agreement(evidence: Evidence, metric: str) -> Agreement | None:
         cells = [_SELF if one == other else shade.cell(pairs[one, other], notes) for other in entrants]
         mean = evidence.find(PAIR_MEAN, metric, ALL_FINDINGS, one.name)
         rows.append(Row(one, (*cells, shade.cell(mean, notes))))
-    columns = (*(Column(entrant.label) for entrant in entrants), Column("Mean of the others", main=True))
-    table = Matrix(likeness.name, columns, (("Methods", tuple(rows)),), tuple(notes.reasons))
+    columns = (*(Column(entrant.label) for entrant in entrants), Column("Mean of the methods", main=True))
+    table = Matrix(likeness.name, columns, grouped(rows), tuple(notes.reasons))
     lowest = number(-reach if opposite else 0.0, UNIT)
     return Agreement(table, likeness.sentence, lowest, number(reach, UNIT), opposite)
 

@@ -10,7 +10,7 @@ from heatcheck.report.blocks.footnotes import Footnotes
 from heatcheck.report.blocks.matrix import Cell, Column, Matrix, cell_of, labelled
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.numbers import MISSING, POINTS, SCORE, interval, number
-from heatcheck.studies.triggers.report.facts import triggers_of
+from heatcheck.studies.triggers.report.facts import span, triggers_of
 from heatcheck.studies.triggers.vocabulary import ATTACK, BASELINE
 
 UNIT = SCORE
@@ -94,18 +94,28 @@ def on_clean(evidence: Evidence) -> str:
 
 
 def on_stamped(evidence: Evidence) -> str:
-    """The calibration error on images with a trigger, of the baseline and of the poisoned models."""
-    baseline, poisoned = (
-        evidence.find(CALIBRATION, metric, ALL_FINDINGS) for metric in ("baseline_ece_stamped", "ece_stamped")
-    )
-    if baseline is None or poisoned is None or math.isnan(poisoned.value):
+    """The calibration error on images with a trigger, of the baseline trigger by trigger and of the poisoned models."""
+    poisoned, baseline = evidence.find(CALIBRATION, "ece_stamped", ALL_FINDINGS), of_baseline(evidence)
+    if not baseline or poisoned is None or math.isnan(poisoned.value):
         return ""
     change = _claim(evidence.find(DIFFERENCE, "overconfidence_stamped", ALL_FINDINGS, "", BASELINE))
     return (
-        f"On images with a trigger it was {number(baseline.value, UNIT)} for the baseline and "
-        f"{number(poisoned.value, UNIT)} for the poisoned models, whose answer there is the target class and "
-        f"therefore wrong: a high confidence does not warn of it. {change}".rstrip()
+        f"On images with a trigger it was {baseline} for the baseline and {number(poisoned.value, UNIT)} for the "
+        "poisoned models, whose answer there is the target class and therefore wrong: a high confidence does not warn "
+        f"of it. {change}".rstrip()
     )
+
+
+def of_baseline(evidence: Evidence) -> str:
+    """The baseline's error with the triggers; with a dynamic one, which is made from its weakness, by itself."""
+    triggers = triggers_of(evidence)
+    values = {each: evidence.value(CALIBRATION, "baseline_ece_stamped", each.name) for each in triggers}
+    fixed = span((value for each, value in values.items() if not each.is_dynamic), UNIT)
+    dynamic = span((value for each, value in values.items() if each.is_dynamic), UNIT)
+    if dynamic == MISSING:
+        return "" if fixed == MISSING else fixed
+    made = f"{dynamic} with a dynamic patch, which is made from what the baseline is most sensitive to"
+    return made if fixed == MISSING else f"{fixed} with a fixed patch and {made},"
 
 
 def _claim(row: Estimate | None) -> str:

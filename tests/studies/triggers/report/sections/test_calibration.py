@@ -46,7 +46,7 @@ def test_what_poisoning_did_is_claimed_by_the_one_judgement(trigger_evidence, nu
 def test_one_training_claims_nothing(trigger_evidence):
     evidence = trigger_evidence(seeds=(0,), failed={})
     for sentence in (on_clean(evidence), on_stamped(evidence)):
-        assert "In this network overconfidence changed by" in sentence
+        assert "In these 8 networks overconfidence changed by" in sentence
         assert "clearly" not in sentence
 
 

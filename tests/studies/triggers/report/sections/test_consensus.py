@@ -46,7 +46,7 @@ def test_what_agreement_says_is_judged_and_is_never_called_evidence(trigger_evid
 
 def test_one_training_speaks_of_its_network(trigger_evidence):
     first = by_truth(trigger_evidence(seeds=(0,), failed={}))
-    assert first.startswith("In this network")
+    assert first.startswith("In these 8 networks")
     assert "no evidence of correctness" in first
 
 

@@ -10,7 +10,7 @@ from heatcheck.report.blocks.footnotes import Footnotes
 from heatcheck.report.blocks.matrix import Cell, Column, Matrix, cell_of, labelled
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.numbers import MISSING, POINTS, SCORE, interval, number
-from heatcheck.studies.triggers.report.facts import span, triggers_of
+from heatcheck.studies.triggers.report.facts import span, these_networks, triggers_of
 from heatcheck.studies.triggers.vocabulary import ATTACK, BASELINE
 
 UNIT = SCORE
@@ -84,7 +84,7 @@ def on_clean(evidence: Evidence) -> str:
     perfect = evidence.find(CHANCE_CALIBRATION, "ece", ALL_FINDINGS)
     if before is None or after is None or perfect is None or math.isnan(after.value):
         return ""
-    change = _claim(evidence.find(DIFFERENCE, "overconfidence", ALL_FINDINGS, "", BASELINE))
+    change = _claim(evidence.find(DIFFERENCE, "overconfidence", ALL_FINDINGS, "", BASELINE), these_networks(evidence))
     return (
         f"On clean images the calibration error (ECE) was {number(before.value, UNIT)} before poisoning and "
         f"{number(after.value, UNIT)} after it, the mean over triggers; a perfectly calibrated model with these "
@@ -98,7 +98,9 @@ def on_stamped(evidence: Evidence) -> str:
     poisoned, baseline = evidence.find(CALIBRATION, "ece_stamped", ALL_FINDINGS), of_baseline(evidence)
     if not baseline or poisoned is None or math.isnan(poisoned.value):
         return ""
-    change = _claim(evidence.find(DIFFERENCE, "overconfidence_stamped", ALL_FINDINGS, "", BASELINE))
+    change = _claim(
+        evidence.find(DIFFERENCE, "overconfidence_stamped", ALL_FINDINGS, "", BASELINE), these_networks(evidence)
+    )
     return (
         f"On images with a trigger it was {baseline} for the baseline and {number(poisoned.value, UNIT)} for the "
         "poisoned models, whose answer there is the target class and therefore wrong: a high confidence does not warn "
@@ -118,7 +120,7 @@ def of_baseline(evidence: Evidence) -> str:
     return made if fixed == MISSING else f"{fixed} with a fixed patch and {made},"
 
 
-def _claim(row: Estimate | None) -> str:
+def _claim(row: Estimate | None, these: str) -> str:
     """What poisoning did to confidence, judged over all triggers; only the number where nothing may be claimed."""
     if row is None or math.isnan(row.value):
         return ""
@@ -131,5 +133,5 @@ def _claim(row: Estimate | None) -> str:
     if judgement_of(row).is_no and opposite_of(row).is_no:
         return f"Poisoning did not change by a size that matters how sure they are (overconfidence {rose})."
     if math.isnan(row.size):
-        return f"In this network overconfidence changed by {rose}."
+        return f"In {these} overconfidence changed by {rose}."
     return f"That poisoning changed how sure they are is not shown (overconfidence {rose})."

@@ -157,6 +157,18 @@ def test_heat_shares_stand_below_the_network_s_own(modality_evidence):
     assert inside["guided_grad_cam"] == ["33\u00a0%"] * 4
 
 
+def test_a_first_rank_beside_a_clearly_higher_mean_is_explained(modality_evidence):
+    def raised(row):
+        mean = (row.statistic, row.metric, row.method) == ("mean", "msfi", "gradient")
+        return replace(row, value=0.95, low=0.9, high=0.99) if mean else row
+
+    evidence = modality_evidence(rows=[raised(row) for row in all_estimates(ModalityPlan())])
+    said = " ".join(ranking_views(evidence)[0].sentences)
+    assert (
+        "Gradient has the highest, 0.95: a mean weighs by how much scores differ, a rank only which is higher" in said
+    )
+
+
 def test_ranks_name_the_test_its_tops_and_the_cases_left_out(modality_evidence):
     msfi, *others = ranking_views(modality_evidence(**SMALL))
     assert msfi.sentences[0] == "Friedman\u2019s test that all methods rank alike: χ² = 812.4, p < 0.001."

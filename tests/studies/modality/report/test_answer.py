@@ -215,7 +215,7 @@ def test_picture_is_one_case_with_the_most_important_modality_s_map_of_every_met
     assert all(film.outlines for film in strip.films)
     assert (strip.films[0].heat, strip.films[0].caption) == ("", "")
     assert [film.sign for film in strip.films[1:]] == ["✓", "✓", "✓"]  # of the lesion, whose score is shown
-    assert "✓ marks the lesion better than maps made without the network" in strip.note
+    assert "marks the lesion better than maps made without the network: ✓ yes." in strip.note
     assert strip.films[1].caption == "MSFI 0.55"
 
 

@@ -18,7 +18,6 @@ from heatcheck.studies.modality.report.claims import (
     LESION,
     LESION_AT_LEAST,
     NEITHER,
-    NOT_LESION,
     NOT_MODALITY,
     SIGNS,
     UNJUDGED,
@@ -244,35 +243,6 @@ def test_what_is_open_is_not_shown_and_says_what_would_decide(modality_evidence)
     told = verdict(evidence).second
     assert "Guided backprop names the modality; that it marks the lesion is not shown" in told
     assert "Grad-CAM has one map for all modalities and is not shown to mark the lesion" in told
-
-
-def test_a_method_that_clearly_fails_at_one_of_the_two_has_no_milder_sign(modality_evidence):
-    def open_order(row):
-        return replace(row, low=-0.1, high=1.0) if row.statistic == "agreement" else row
-
-    def below_the_floor(row):
-        at_floor = row.statistic == "difference" and row.method == "guided_backprop"
-        return replace(row, value=-0.3, low=-0.4, high=-0.2) if at_floor else open_order(row)
-
-    evidence = modality_evidence(**changed(below_the_floor))
-    assert of(evidence, "guided_backprop").outcome == NOT_LESION
-    (row,) = [cells for name, cells in listed_rows(overview(evidence)).items() if name == "Guided backprop"]
-    assert row[0].startswith("✕")
-    assert "mark the lesion; that they name the modality is not shown" in verdict(evidence).second
-
-
-def test_a_perfect_order_that_is_not_shown_says_which_floor_is_as_good(modality_evidence):
-    def perfect(row):
-        if row.statistic != "agreement" or row.method == "intensity":
-            return row
-        if "versus" in row.condition:
-            return replace(row, value=0.1, low=-0.1, high=0.3)
-        return replace(row, value=1.0, low=0.5, high=1.0)
-
-    plan = with_brightness(0.2, 0.9)
-    evidence = modality_evidence(**plan | {"rows": [perfect(row) for row in plan["rows"]]})
-    shown = " ".join(str(block.text) for block in overview(evidence).blocks if block.kind == "prose")
-    assert "still not shown to come from the network: Brightness, which never sees it, has 0.90" in shown
 
 
 def test_method_that_agrees_in_every_case_is_not_shown_without_an_interval(modality_evidence):

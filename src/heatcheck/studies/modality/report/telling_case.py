@@ -21,11 +21,8 @@ from heatcheck.studies.modality.vocabulary import SHARED_MAP, ModalityEntry
 
 IMAGE_SIDE, MAP_SIDE = 256, 128  # pixels at most
 SIGNS = {Answer.YES: "✓", Answer.OPEN: "?", Answer.NO: "✕"}
-MEANINGS = {
-    "✓": "marks the lesion better than maps made without the network",
-    "?": "not shown to",
-    "✕": "does not",
-}
+MEANINGS = {"✓": "yes", "?": "not shown", "✕": "no"}
+OF_ALL = "Signs say whether the method, over all cases, marks the lesion better than maps made without the network"
 MEANS = "msfi mean"  # the column of a case's mean over the methods
 _SCORE = SCORE.rounded(2)
 
@@ -123,4 +120,4 @@ def _signs(films: Iterable[Film]) -> str:
     """What the signs that occur stand for."""
     found = {film.sign for film in films}
     parts = [f"{sign} {meaning}" for sign, meaning in MEANINGS.items() if sign in found]
-    return f" MSFI is that of this case; signs are for all cases: {', '.join(parts)}." if parts else ""
+    return f" MSFI is that of this case. {OF_ALL}: {', '.join(parts)}." if parts else ""

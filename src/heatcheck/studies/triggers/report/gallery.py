@@ -151,8 +151,7 @@ def _card(entry: TriggerEntry, folder: Path, names: Mapping[str, str], least: fl
     can_return = not entry.clean_says or entry.clean_says != entry.target
     height, width = entry.shape
     outcomes = tuple(
-        replace(_method_outcome(each, names, height * width, can_return=can_return), sign=_sign(each, least))
-        for each in maps
+        _method_outcome(each, names, _sign(each, least), height * width, can_return=can_return) for each in maps
     )
     finding = names.get(entry.trigger, entry.trigger)
     size = (float(width), float(height))
@@ -234,10 +233,10 @@ def _sign(entry: TriggerMapEntry, least: float) -> str:
 
 
 def _method_outcome(
-    entry: TriggerMapEntry, names: Mapping[str, str], pixels: int, *, can_return: bool
+    entry: TriggerMapEntry, names: Mapping[str, str], sign: str, pixels: int, *, can_return: bool
 ) -> MethodOutcome:
     box = _rectangle(entry.box) if entry.box else None
-    large = box is not None and box.width * box.height >= LARGE_BOX * pixels
+    large = sign != "✓" and box is not None and box.width * box.height >= LARGE_BOX * pixels
     word, sentence = _outcome(entry.recovered, entry.says, detected=box is not None, large=large)
     if not can_return:  # as in the scores, where recovery is undefined on such an image
         word = "nothing to recover"
@@ -246,7 +245,7 @@ def _method_outcome(
         label=names.get(entry.method, entry.method),
         box=box,
         overlap=math.nan if entry.iou is None else entry.iou,
-        sign="",
+        sign=sign,
         word=word,
         sentence=sentence,
     )

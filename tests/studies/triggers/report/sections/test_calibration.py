@@ -58,8 +58,8 @@ def test_the_baselines_error_with_a_dynamic_patch_stands_by_itself(trigger_evide
         for row in all_estimates(TriggerPlan())
     ]
     sentence = on_stamped(trigger_evidence(rows=rows))
-    assert "it was 0.040 with a fixed patch and 0.040 to 0.303 with" in sentence
-    assert "0.303 with a dynamic patch, which is made from what the baseline is most sensitive to, for" in sentence
+    assert "error was 0.040 with a fixed patch and 0.040 to 0.303 with" in sentence
+    assert "0.303 with a dynamic patch, which is made from what the baseline is most sensitive to; that" in sentence
 
 
 def test_a_run_that_stored_no_confidences_has_no_such_part(trigger_evidence):

@@ -267,6 +267,6 @@ def _known_sentence(evidence: Evidence) -> str:
     return (
         f"A check with images that were made for it{number_of}: there is only the lesion, without a brain around it; "
         "in that modality it shows the true class, and in the other that can show it the wrong one. A network that "
-        "relies on the modality answers right, one that relies on the other answers wrong. So the share of right answers says "
-        "how much the network relies on it, without anything being taken out of an image."
+        "relies on the modality answers right, one that relies on the other answers wrong. So the share of right "
+        "answers says how much the network relies on it, without anything being taken out of an image."
     )

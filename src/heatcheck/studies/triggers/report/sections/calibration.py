@@ -102,9 +102,9 @@ def on_stamped(evidence: Evidence) -> str:
         evidence.find(DIFFERENCE, "overconfidence_stamped", ALL_FINDINGS, "", BASELINE), these_networks(evidence)
     )
     return (
-        f"On images with a trigger it was {baseline} for the baseline and {number(poisoned.value, UNIT)} for the "
-        "poisoned models, whose answer there is the target class and therefore wrong: a high confidence does not warn "
-        f"of it. {change}".rstrip()
+        f"On images with a trigger the baseline\u2019s error was {baseline}; that of the poisoned models was "
+        f"{number(poisoned.value, UNIT)}, because their answer there is the target class and therefore wrong: a high "
+        f"confidence does not warn of it. {change}".rstrip()
     )
 
 
@@ -117,7 +117,7 @@ def of_baseline(evidence: Evidence) -> str:
     if dynamic == MISSING:
         return "" if fixed == MISSING else fixed
     made = f"{dynamic} with a dynamic patch, which is made from what the baseline is most sensitive to"
-    return made if fixed == MISSING else f"{fixed} with a fixed patch and {made},"
+    return made if fixed == MISSING else f"{fixed} with a fixed patch and {made}"
 
 
 def _claim(row: Estimate | None, these: str) -> str:

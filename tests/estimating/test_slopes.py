@@ -8,7 +8,7 @@ from scipy import stats
 
 from heatcheck.core.records import Estimate
 from heatcheck.core.vocabulary import SLOPE
-from heatcheck.estimating.slopes import Slope, corrected_slopes, usual_range
+from heatcheck.estimating.slopes import ALL_POSSIBLE, Slope, corrected_slopes, usual_range
 from heatcheck.stats.regression import Fit, least_squares
 
 
@@ -24,6 +24,17 @@ def test_intervals_hold_for_all_slopes_that_have_one():
         assert (row.p_adjusted < 0.05) == (row.low > 0 or row.high < 0)
     assert rows[3].reason == "too few"
     assert {row.family for row in rows} == {"these"}
+
+
+def test_an_interval_ends_where_no_change_is_possible_and_is_not_given_where_it_would_hold_all():
+    cut = Fit(0.5, p_value=0.01, error=0.3, freedom=20)
+    anything = Fit(0.1, p_value=0.9, error=0.9, freedom=1)  # one patient decides it
+    narrow, none = corrected_slopes([Slope(Estimate(SLOPE, "iou"), fit, 1.0) for fit in (cut, anything)], "these")
+    assert (narrow.low, narrow.high) == (pytest.approx(0.5 - stats.t.ppf(1 - 0.025 / 2, 20) * 0.3), 1)
+    assert (none.value, none.reason) == (0.1, ALL_POSSIBLE)
+    assert all(math.isnan(each) for each in (none.low, none.high, none.p_value, none.p_adjusted))
+    steep = Slope(Estimate(SLOPE, "iou"), Fit(2.0, 1.5, 2.5, 0.01), 1.0).row  # of a feature that hardly varies
+    assert (steep.low, steep.high) == (1.5, 2.0)
 
 
 def test_usual_range_leaves_out_the_tenths_at_both_ends():

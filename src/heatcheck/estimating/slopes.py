@@ -12,6 +12,7 @@ from heatcheck.stats.regression import Fit
 
 _LEVEL = 0.95
 _USUAL_RANGE = (10, 90)  # percentiles: what a feature usually ranges over
+ALL_POSSIBLE = "so few patients decide the slope that its interval would hold every possible change"
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,11 +21,23 @@ class Slope:
 
     template: Estimate  # with everything but the numbers
     fit: Fit
+    largest: float = math.inf  # the largest change of the score that is possible, in either direction
 
     @property
     def row(self) -> Estimate:
         """The slope with an interval of its own."""
-        return fill(self.template, self.fit)
+        return self._within(fill(self.template, self.fit))
+
+    def at_level(self, level: float) -> Estimate:
+        """The slope with an interval of another level."""
+        return self._within(fill(self.template, self.fit.at_level(level)))
+
+    def _within(self, row: Estimate) -> Estimate:
+        """The row with its interval cut at what is possible; with none where nothing possible would lie outside."""
+        if row.low <= -self.largest and row.high >= self.largest:
+            return replace(row, low=math.nan, high=math.nan, p_value=math.nan, reason=ALL_POSSIBLE)
+        most = max(self.largest, abs(row.value))  # a feature that hardly varies has slopes beyond the range
+        return replace(row, low=max(-most, row.low), high=min(most, row.high)) if row.low <= row.high else row
 
 
 def corrected_slopes(slopes: Sequence[Slope], family: str) -> list[Estimate]:
@@ -38,8 +51,9 @@ def corrected_slopes(slopes: Sequence[Slope], family: str) -> list[Estimate]:
         if math.isnan(slope.fit.p_value):
             rows.append(replace(slope.row, family=family))
             continue
-        row = fill(slope.template, slope.fit.at_level(1 - (1 - _LEVEL) / tests))
-        rows.append(replace(row, p_adjusted=min(1.0, tests * row.p_value), family=family))
+        row = slope.at_level(1 - (1 - _LEVEL) / tests)
+        p_adjusted = math.nan if math.isnan(row.p_value) else min(1.0, tests * row.p_value)
+        rows.append(replace(row, p_adjusted=p_adjusted, family=family))
     return rows
 
 

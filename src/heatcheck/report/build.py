@@ -76,7 +76,7 @@ def render(evidence: Evidence, page: StudyPage) -> str:
     """The whole page as text; the same run gives the same text. Its last section says how to cite the run."""
     title = heading(evidence, page, "Heat map report")
     head = Head(title, subtitle(evidence, page), signature(evidence), evidence.finished)
-    caveats, sections = (*of_every_study(evidence), *page.caveats), (*page.sections, citing(evidence))
+    caveats, sections = (*of_every_study(evidence), *page.caveats), (*page.sections, citing(evidence, page.looked_for))
     return filled(replace(page, caveats=caveats, sections=sections), head)
 
 

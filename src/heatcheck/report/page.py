@@ -46,6 +46,7 @@ class StudyPage:
     models: tuple[str, ...] = ()  # labels of those the page is about, where the run has others too
     best: tuple[str, ...] = ()  # lines with the methods that come first and their intervals, for a terminal
     size: str = ""  # what the numbers rest on, where the count of all cases would mislead
+    looked_for: str = ""  # a sentence on what maps were to show, where that is no finding
 
 
 @dataclass(frozen=True, slots=True)

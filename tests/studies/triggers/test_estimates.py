@@ -8,7 +8,7 @@ from heatcheck.core.records import ALL_FINDINGS, Score
 from heatcheck.core.vocabulary import condition
 from heatcheck.judging.judgement import judgement_of
 from heatcheck.runs.tables import write_table
-from heatcheck.studies.triggers.estimates import trigger_estimates
+from heatcheck.studies.triggers.estimates import SAME_EVERYWHERE, trigger_estimates
 from heatcheck.studies.triggers.settings import TriggerSettings
 from heatcheck.studies.triggers.spec import GatePart
 
@@ -264,6 +264,18 @@ def test_images_that_all_agree_have_an_interval(estimates):
     assert 0.5 < mean.low < mean.high == 1
     assert 0 < above.low < above.high == 1
     assert above.p_adjusted < 0.05
+
+
+def test_an_area_that_is_the_same_in_every_image_has_no_interval(estimates):
+    whole = {"gradient": {(trigger, seed): [1.0] * MANY for trigger in (SQUARE, DYNAMIC) for seed in (1, 2)}}
+    table = estimates(rows("box_area", whole), methods=("gradient",))
+    found = table.all(statistic="mean", metric="box_area", finding=ALL_FINDINGS)
+    assert [(row.value, row.reason) for row in found] == [(1.0, SAME_EVERYWHERE)]
+    assert math.isnan(found[0].low)
+    assert math.isnan(found[0].high)
+    varied = {"gradient": {(SQUARE, seed): [1.0, *[0.5] * (MANY - 1)] for seed in (1, 2)}}
+    (row,) = estimates(rows("box_area", varied), methods=("gradient",)).all(finding=SQUARE, metric="box_area")
+    assert row.low < 0.52 < row.high
 
 
 def test_one_seed_keeps_the_interval_over_images_and_says_what_it_does_not_cover(estimates):

@@ -7,13 +7,20 @@ from heatcheck.report.numbers import POINTS, SHARE, count, listed, number
 _NAMED = ("torch", "monai", "numpy", "scipy", "python")  # of the versions, those that results depend on most
 
 
-def methods_text(evidence: Evidence) -> str:
-    """The paragraphs, with an empty line between two."""
-    parts = (data(evidence), model(evidence), maps(evidence), scores(evidence), statistics(evidence), made(evidence))
+def methods_text(evidence: Evidence, looked_for: str = "") -> str:
+    """The paragraphs, with an empty line between two; `looked_for` is said instead of the findings."""
+    parts = (
+        data(evidence, looked_for),
+        model(evidence),
+        maps(evidence),
+        scores(evidence),
+        statistics(evidence),
+        made(evidence),
+    )
     return "\n\n".join(" ".join(filter(None, sentences)) for sentences in parts if any(sentences))
 
 
-def data(evidence: Evidence) -> tuple[str, ...]:
+def data(evidence: Evidence, looked_for: str = "") -> tuple[str, ...]:
     """What was looked at."""
     manifest, cases = evidence.manifest, evidence.run.cases
     patients = cases.loc[cases["patient"] != "", "patient"].nunique()
@@ -22,7 +29,7 @@ def data(evidence: Evidence) -> tuple[str, ...]:
     size = f"The run comprised {count(len(cases), 'case')} of {count(patients, 'patient')}" if len(cases) else ""
     left_out = f"; {count(n_failed, 'case')} could not be processed and took no part" if n_failed else ""
     findings = f"Findings: {listed(evidence.findings)}." if evidence.findings else ""
-    return source, f"{size}{left_out}." if size else "", findings
+    return source, f"{size}{left_out}." if size else "", looked_for or findings
 
 
 def model(evidence: Evidence) -> tuple[str, ...]:

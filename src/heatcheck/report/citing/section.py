@@ -8,7 +8,7 @@ from heatcheck.report.numbers import count
 from heatcheck.report.page import Section
 
 
-def section(evidence: Evidence) -> Section:
+def section(evidence: Evidence, looked_for: str = "") -> Section:
     """The methods paragraph with the settings in force, and references with BibTeX."""
     cited = references(evidence)
     blocks: tuple[Block, ...] = (
@@ -16,7 +16,7 @@ def section(evidence: Evidence) -> Section:
             "The text below says what was done in this run, from its record; shorten it as you need. Please cite "
             "heatcheck, the paper whose protocol was carried out, and the methods you report."
         ),
-        Code(methods_text(evidence), "methods.txt", is_prose=True),
+        Code(methods_text(evidence, looked_for), "methods.txt", is_prose=True),
         Heading("References"),
         *bullets([each.line for each in cited]),
         Code("\n".join(each.bibtex for each in cited), "references.bib"),

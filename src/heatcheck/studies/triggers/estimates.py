@@ -6,6 +6,7 @@ from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from heatcheck.core.records import ALL_FINDINGS as ALL
@@ -47,6 +48,8 @@ ATTACK_SCORES = {
     "baseline_asr": "baseline_attacked",
 }  # rates of an attack, and the scores they are means of
 RATES = ("recovered", "recovered_by_baseline", *ATTACK_SCORES)  # means of values that are 0 or 1
+SAME_EVERYWHERE = "the same in every image"
+_ROUNDING = 1e-12
 PAIR_RANGES = {
     "mutual_information": (-math.inf, math.inf),
     "normalised_mutual_information": (-math.inf, 1.0),
@@ -107,7 +110,25 @@ def _nested(table: pd.DataFrame, columns: list[str], settings: TriggerSettings, 
     is_difference = bool(template.other_method) or template.metric == "cda_drop"
     within = PAIR_RANGES.get(template.metric, (-1.0 if is_difference else 0.0, 1.0))
     means = separate_means(values, design, settings.draws, generator, within)
-    return [fill(template, mean, mean.reason or mean.note) for mean in means]
+    rows = [fill(template, mean, mean.reason or mean.note) for mean in means]
+    if template.statistic != MEAN:
+        return rows
+    return [_without_interval(row) if same else row for row, same in zip(rows, _all_the_same(values), strict=True)]
+
+
+def _all_the_same(values: np.ndarray) -> list[bool]:
+    """Of which columns all defined values, of several, are one number but for the last bits."""
+    known = [column[~np.isnan(column)] for column in values.T]
+    return [len(each) > 1 and float(np.ptp(each)) <= _ROUNDING * max(1.0, abs(float(each[0]))) for each in known]
+
+
+def _without_interval(row: Estimate) -> Estimate:
+    """The row as a fact about these images.
+
+    Such an area or overlap is set by what was drawn, as that of a box around the whole image is. An interval that
+    allows for unseen patients with any value from 0 to 1 would say of a patch of 1 % that 14 % may be left of it.
+    """
+    return row if math.isnan(row.low) else replace(row, low=math.nan, high=math.nan, reason=SAME_EVERYWHERE)
 
 
 def floor_rows(folder: Path, metric: str, settings: TriggerSettings) -> Iterator[Estimate]:

@@ -7,6 +7,7 @@ import pytest
 from tests.studies.modality.made_tables import MODEL, Found, class_of, msfi_of, rule_of, scored, write_run
 
 from heatcheck.core.records import Prediction
+from heatcheck.estimating.slopes import ALL_POSSIBLE
 from heatcheck.judging.judgement import judgement_of, opposite_of
 from heatcheck.runs.tables import write_table
 from heatcheck.studies.modality.estimates import modality_estimates
@@ -127,3 +128,15 @@ def test_unrelated_scores_are_rarely_claimed_to_depend_on_anything(tmp_path, tru
         rows = list(quality_rows(tmp_path, read_scores(tmp_path, MAP_METRICS, MODEL), rule))
         claims += any(judgement_of(row).is_yes or opposite_of(row).is_yes for row in rows)
     assert claims <= 4
+
+
+def test_where_one_patient_alone_is_unsure_nothing_is_said_of_uncertainty(tmp_path, truth):
+    luck = np.random.default_rng(4)
+    sure = luck.uniform(0.9997, 0.9999, N)
+    sure[5] = 0.97
+    scores = {method: luck.uniform(0.3, 0.7, N) for method in METHODS}
+    found = made(tmp_path, scores, truth["wrong"], sure, truth["size"])
+    slopes = [found.one("slope", "msfi", method, feature="uncertainty") for method in METHODS]
+    assert all(math.isnan(row.low) and row.reason == ALL_POSSIBLE for row in slopes)
+    sizes = [found.one("slope", "msfi", method, feature="lesion_size") for method in METHODS]
+    assert all(-1 <= row.low < row.high <= 1 for row in sizes)

@@ -1,5 +1,6 @@
 """The first screen of the modality page: right for every outcome, and the same judgement as the verdict."""
 
+import json
 import math
 from dataclasses import replace
 
@@ -33,7 +34,7 @@ def test_methods_that_do_both_are_recommended_and_those_that_do_neither_are_not(
     assert relies.sentence.startswith("T1C adds 26 percentage points (95 % interval 23–28) to balanced accuracy")
     assert (names.light, names.word) == (Light.PARTLY, "11 of 16 methods")
     assert (marks.light, marks.word) == (Light.PARTLY, "12 of 16 methods")
-    assert "0.11 without the network (Uniform map)" in marks.sentence
+    assert "0.11 without the network (\u201cUniform map\u201d, the same everywhere)" in marks.sentence
     assert (follows.light, follows.word) == (Light.OPEN, "Not shown")
     use, lesion, no, after = screen(evidence).recommendation
     assert (
@@ -55,7 +56,7 @@ def test_a_floor_that_does_better_takes_the_recommendation(modality_evidence):
     evidence = modality_evidence(**with_brightness(0.88, 0.9))
     _, names, marks, _ = screen(evidence).statuses
     assert (names.light, marks.light) == (Light.NO, Light.NO)
-    assert "0.88 without the network (Brightness)" in marks.sentence
+    assert "0.88 without the network (\u201cBrightness\u201d, what is bright in the image)" in marks.sentence
     assert screen(evidence).recommendation[0].startswith("Do not show maps of these 5 networks to say which modality")
 
 
@@ -90,9 +91,28 @@ def test_a_claim_that_another_comparison_refutes_needs_no_further_patients(modal
 def test_one_network_says_nothing_of_following(modality_evidence):
     evidence = modality_evidence(folds=1, cases=40)
     relies, *_, follows = screen(evidence).statuses
-    assert relies.question == "Which modality does the network rely on?"
+    assert relies.question == "Which modality (sequence) does the network rely on?"
     assert (follows.light, follows.word) == (Light.OPEN, "Not with one network")
     assert screen(evidence).recommendation[-1].startswith("Next: explain several networks")
+
+
+def test_of_one_network_patients_decide_only_what_is_said_of_it(modality_evidence):
+    def wide(row):
+        is_open = row.statistic == "difference" and row.method
+        return replace(row, low=-0.1, high=0.9, n_needed=143) if is_open else row
+
+    last = screen(modality_evidence(**changed(wide, folds=1, cases=40))).recommendation[-1]
+    assert last.startswith("Next: explain several networks (folds)")
+    assert last.endswith("For this network alone, about 150 patients would decide whether maps mark the lesion.")
+
+
+def test_another_fill_with_another_answer_stands_beside_the_first(modality_evidence):
+    by_tissue = with_importances(filled=("tissue",), spread=0.01, T1C=0.33, T1=0.11, T2=0.06, FLAIR=0.0)
+    by_zero = with_importances(filled=("zero",), spread=0.01, T1C=0.5, T1=0.0, T2=0.0, FLAIR=0.0)
+    relies = screen(modality_evidence(**changed(lambda row: by_zero(by_tissue(row))))).statuses[0]
+    assert "With values of healthy tissue instead of 0 in what is left out: T1C 33, T1 11 and T2 6." in relies.sentence
+    same = with_importances(spread=0.01, T1C=0.5, T1=0.0, T2=0.0, FLAIR=0.0)
+    assert "instead of" not in screen(modality_evidence(**changed(same))).statuses[0].sentence
 
 
 def test_few_patients_are_a_first_impression(modality_evidence):
@@ -194,8 +214,8 @@ def test_picture_is_one_case_with_the_most_important_modality_s_map_of_every_met
     )
     assert all(film.outlines for film in strip.films)
     assert (strip.films[0].heat, strip.films[0].caption) == ("", "")
-    assert [film.sign for film in strip.films[1:]] == ["✓", "✓", "◐"]
-    assert "✓ shows modality and lesion, ◐ one of the two" in strip.note
+    assert [film.sign for film in strip.films[1:]] == ["✓", "✓", "✓"]  # of the lesion, whose score is shown
+    assert "marks the lesion better than maps made without the network: ✓ yes." in strip.note
     assert strip.films[1].caption == "MSFI 0.55"
 
 
@@ -207,6 +227,22 @@ def test_picture_prefers_right_answers_and_passes_over_damaged_ones(modality_run
     assert "BraTS20_Training_002" in telling_case(evidence_at(folder)).case
     (folder / "gallery" / "001-image-T1C.png").unlink()
     assert telling_case(evidence_at(folder)) is None
+
+
+def test_picture_is_the_usual_case_and_says_so(modality_run):
+    folder = modality_run(**FEW, gallery=3)  # the second answer is wrong
+
+    def extreme(items):
+        for each in items[0]["maps"]:
+            each["msfi"] = 0.99
+
+    path = folder / "gallery" / "index.json"
+    index = json.loads(path.read_text())
+    extreme(index["items"])
+    path.write_text(json.dumps(index))
+    strip = telling_case(evidence_at(folder))
+    assert "BraTS20_Training_003" in strip.case
+    assert strip.note.startswith("Shown because it is the most usual of the cases below: mean MSFI over the methods 0.")
 
 
 def test_picture_of_a_volume_is_the_slice_that_is_shown_first(modality_run):

@@ -147,7 +147,10 @@ def test_sides_are_lettered_where_they_are_known_and_said_to_be_unknown_where_no
     assert "left and right as in the file" in text
     drawn = modality_run(**FEW | {"source": "phantom_brain"}, gallery=1)
     changed(drawn, lambda items: items[0].update(plane="", sides=""))
-    assert "drawn, without left and right" in section_text(build_report(drawn).read_text(), "pictures")
+    text = section_text(build_report(drawn).read_text(), "pictures")
+    assert "drawn: no side is the patient’s left or right" in text
+    assert "(R) on the left" not in text
+    assert "one of low grade may look like a ring-enhancing metastasis" in text
 
 
 def test_heat_and_outline_can_be_switched_and_every_layer_has_its_style(modality_run):

@@ -162,7 +162,7 @@ def test_page_answers_first_and_shows_pictures_before_tables(modality_text):
     sections = [facts["id"] for tag, facts in outline(text).elements if tag == "section"]
     assert sections[:2] == ["answer", "pictures"]
     answered = section_text(text, "answer")
-    for question in ("Which modality do the networks rely on?", "Do maps name the modality that matters?",
+    for question in ("Which modality (sequence) do the networks rely on?", "Do maps name the modality that matters?",
                      "Do maps mark the lesion?", "Do maps follow the network?"):  # fmt: skip
         assert f"<dt>{question}</dt>" in answered
     assert "What to do" in answered

@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from tests.report.page_reading import cell, read, section_text
-from tests.studies.modality.report.block_reading import blocks_of, words_of
+from tests.studies.modality.report.block_reading import blocks_of, listed_rows, words_of
+from tests.studies.modality.report.changes import changed, with_brightness
 from tests.studies.modality.report.made_estimates import LEVELS, MODEL, all_estimates, case_values
 from tests.studies.modality.report.material import METHODS, METRICS, ModalityPlan, metric_facts
 
@@ -18,6 +19,7 @@ from heatcheck.report.charts.rank_diagram import lanes_of
 from heatcheck.report.charts.swarm import stacked
 from heatcheck.report.ranking import ranking_of
 from heatcheck.running.reporting import build_report
+from heatcheck.studies.modality.report.claims import NOT_LESION
 from heatcheck.studies.modality.report.sections.comparison import (
     comparison,
     normalised,
@@ -26,10 +28,12 @@ from heatcheck.studies.modality.report.sections.comparison import (
     squares,
 )
 from heatcheck.studies.modality.report.sections.distributions import case_scores, distributions, swarms
-from heatcheck.studies.modality.report.sections.heat import heat_table
+from heatcheck.studies.modality.report.sections.heat import heat, heat_table
+from heatcheck.studies.modality.report.sections.overview import overview
 from heatcheck.studies.modality.report.sections.ranking import PAPER, ranking_views
 from heatcheck.studies.modality.report.sections.ratings import ratings
 from heatcheck.studies.modality.report.sections.wrong_answers import sentences, warning_table, wrong_answers
+from heatcheck.studies.modality.report.verdict import verdict
 from heatcheck.studies.modality.vocabulary import PUBLISHED
 
 SMALL = {"folds": 2, "cases": 20}
@@ -185,8 +189,23 @@ def test_heat_shares_stand_below_the_network_s_own(modality_evidence):
     assert own.cells[0].text == "0\u00a0%"
     shares = {row.entrant.name: [cell.text for cell in row.cells[:4]] for row in rows}
     assert shares["grad_cam"] == ["25\u00a0%"] * 4
+    assert heat(modality_evidence(**SMALL)).summary.endswith(
+        "; 25\u00a0% with the 3 methods that make one map for all."
+    )
     inside = {row.entrant.name: [cell.text for cell in row.cells[4:]] for row in rows}
     assert inside["guided_grad_cam"] == ["33\u00a0%"] * 4
+
+
+def test_a_first_rank_beside_a_clearly_higher_mean_is_explained(modality_evidence):
+    def raised(row):
+        mean = (row.statistic, row.metric, row.method) == ("mean", "msfi", "gradient")
+        return replace(row, value=0.95, low=0.9, high=0.99) if mean else row
+
+    evidence = modality_evidence(rows=[raised(row) for row in all_estimates(ModalityPlan())])
+    said = " ".join(ranking_views(evidence)[0].sentences)
+    assert (
+        "Gradient has the highest, 0.95: a mean weighs by how much scores differ, a rank only which is higher" in said
+    )
 
 
 def test_ranks_name_the_test_its_tops_and_the_cases_left_out(modality_evidence):
@@ -358,3 +377,31 @@ def test_few_wrong_answers_show_nothing(modality_evidence):
     assert f"Whether anything warns of a wrong answer cannot be said: {few}." in words_of(section)
     assert blocks_of(section.blocks, Table) == []
     assert wrong_answers(modality_evidence(**SMALL)) is None
+
+
+# What each method shows
+
+
+def test_a_method_that_clearly_fails_at_one_of_the_two_has_no_milder_sign(modality_evidence):
+    def open_order_below_the_floor(row):
+        if row.statistic == "difference" and row.method == "guided_backprop":
+            return replace(row, value=-0.3, low=-0.4, high=-0.2)
+        return replace(row, low=-0.1, high=1.0) if row.statistic == "agreement" else row
+
+    evidence = modality_evidence(**changed(open_order_below_the_floor))
+    assert listed_rows(overview(evidence))["Guided backprop"][0] == f"✕ {NOT_LESION}"
+    assert "mark the lesion; that they name the modality is not shown" in verdict(evidence).second
+
+
+def test_a_perfect_order_that_is_not_shown_says_which_floor_is_as_good(modality_evidence):
+    def perfect(row):
+        if row.statistic != "agreement" or row.method == "intensity":
+            return row
+        if "versus" in row.condition:
+            return replace(row, value=0.1, low=-0.1, high=0.3)
+        return replace(row, value=1.0, low=0.5, high=1.0)
+
+    plan = with_brightness(0.2, 0.9)
+    evidence = modality_evidence(**plan | {"rows": [perfect(row) for row in plan["rows"]]})
+    shown = " ".join(str(block.text) for block in overview(evidence).blocks if block.kind == "prose")
+    assert "still not shown to come from the network: Brightness, which never sees it, has 0.90" in shown

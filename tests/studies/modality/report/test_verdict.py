@@ -18,7 +18,8 @@ from heatcheck.studies.modality.report.claims import (
     LESION,
     LESION_AT_LEAST,
     NEITHER,
-    NOT_SHOWN,
+    NOT_MODALITY,
+    SIGNS,
     UNJUDGED,
     claims_of,
     every_claim,
@@ -234,7 +235,8 @@ def test_what_is_open_is_not_shown_and_says_what_would_decide(modality_evidence)
         return replace(row, low=-0.1, high=0.9, n_needed=143)
 
     evidence = modality_evidence(**changed(wide))
-    assert of(evidence, "grad_cam").outcome == NOT_SHOWN
+    assert of(evidence, "grad_cam").outcome == NOT_MODALITY
+    assert SIGNS[NOT_MODALITY] == "✕"  # one of the two is refuted
     marks = listed_rows(overview(evidence))["Guided backprop"][2]
     assert marks.startswith("not shown: ")
     assert marks.endswith("; about 150 patients would decide it")
@@ -381,6 +383,5 @@ def test_nothing_that_matters_is_said_to_rest_on_one_fill_where_another_does_not
         return replace(row, low=row.value - 0.5, high=row.value + 0.5) if tissue else row
 
     told = " ".join(caveats(modality_evidence(**changed(wider))))
-    assert "filled by 0; it is not shown of T1" in told
-    assert "when filled by values of healthy tissue" in told
+    assert "filled by 0. Filled by values of healthy tissue, that T1 adds nothing is not shown" in told
     assert "adds nothing that matters was judged" not in " ".join(caveats(modality_evidence()))

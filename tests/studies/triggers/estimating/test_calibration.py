@@ -78,6 +78,12 @@ def test_on_stamped_images_the_poisoned_model_and_the_baseline_stand_apart(table
     assert table("calibration", "baseline_ece_stamped", SQUARE).value == pytest.approx(0)
 
 
+def test_the_baselines_error_on_stamped_images_is_not_pooled_over_triggers(table):
+    assert table("calibration", "ece_stamped", ALL_FINDINGS).value > 0
+    with pytest.raises(ValueError, match="not enough values"):
+        table("calibration", "baseline_ece_stamped", ALL_FINDINGS)
+
+
 def test_beside_it_stands_what_a_perfect_model_would_show(table):
     # two of four answers with a probability of one half: the share of right ones is off by 3/16 on average
     chance = table("chance_calibration", "baseline_ece_stamped", SQUARE)

@@ -68,9 +68,9 @@ def test_one_grid_holds_the_poisoned_image_and_every_method_with_both_boxes(trig
     alone, _, backprop, *_ = strip.films
     assert (alone.heat, [line.style for line in alone.outlines]) == ("", ["planted"])
     assert [line.path for line in backprop.outlines if line.style == "found"] == ["M98 99h12v12h-12Z"]
-    assert backprop.caption == "IoU 0.80 · ✓\u00a0recovered"
+    assert (backprop.sign, backprop.caption) == ("✓", "IoU 0.80 · recovered")
     assert [line.style for line in strip.films[6].outlines] == ["planted"]
-    assert strip.films[6].caption == "IoU 0.00 · ✕\u00a0nothing detected"
+    assert (strip.films[6].sign, strip.films[6].caption) == ("✕", "IoU 0.00 · nothing detected")
 
 
 def test_recovered_image_is_the_poisoned_one_with_clean_pixels_inside_the_box(trigger_run):
@@ -131,11 +131,24 @@ def test_first_screen_shows_the_usual_case_on_which_methods_differ_most(trigger_
         for each in items[0]["maps"]:
             each["iou"] = 0.5
 
-    strip = telling_strip(gallery(changed(trigger_run(gallery=3), differ_less)))
+    folder = changed(trigger_run(gallery=3), differ_less)
+    strip = telling_strip(evidence_of(read_run(folder)), gallery(folder))
     assert strip.title == "One poisoned image: Square, bottom right, 60 px"  # the second one was not chosen as usual
     assert "Chosen as usual by the mean overlap of all methods." in strip.note
     assert (strip.anchor, strip.link, len(strip.films)) == ("telling-case", ANCHOR, 9)
-    assert telling_strip(gallery(trigger_run(gallery=0))) is None
+    assert "✓ stands for an overlap of at least 0.1" in strip.note
+    empty = trigger_run(gallery=0)
+    assert telling_strip(evidence_of(read_run(empty)), gallery(empty)) is None
+
+
+def test_no_tick_stands_where_a_box_recovers_by_its_size(trigger_run):
+    def as_large_as_the_image(items):
+        items[0]["maps"][0].update(box=[0, 0, *items[0]["shape"][::-1]], iou=0.03, recovered=1)
+
+    folder = changed(trigger_run(gallery=1), as_large_as_the_image)
+    card = gallery(folder).cards[0]
+    assert (card.outcomes[0].sign, card.strip.films[1].caption) == ("✕", "IoU 0.03 · recovered by its size")
+    assert "recovered by its size: the model says Normal" in page_of_pictures(folder)
 
 
 def test_cards_stop_at_the_budget_and_missing_pictures_cost_one_card(trigger_run):
@@ -152,7 +165,7 @@ def test_cards_stop_at_the_budget_and_missing_pictures_cost_one_card(trigger_run
 def test_weight_of_a_card_is_about_what_it_adds_to_the_page(trigger_run, monkeypatch):
     folder = trigger_run(gallery=3)
     shown = gallery(folder)
-    weight = sum(card.weight for card in shown.cards) + telling_strip(shown).weight
+    weight = sum(card.weight for card in shown.cards) + telling_strip(evidence_of(read_run(folder)), shown).weight
     full = build_report(folder).stat().st_size
     monkeypatch.setattr(budget, "PICTURES", 0)
     assert 0.6 * weight < full - build_report(folder).stat().st_size < 1.2 * weight
@@ -167,7 +180,7 @@ def test_picture_outside_the_gallery_is_never_read(trigger_run):
 @pytest.mark.parametrize("recovered", [None, float("nan")])
 def test_item_without_maps_or_with_an_unknown_outcome_still_gets_a_card(trigger_run, recovered):
     folder = changed(trigger_run(gallery=1), lambda items: items[0]["maps"][0].update(recovered=recovered))
-    assert gallery(folder).cards[0].outcomes[0].sign == "?"
+    assert gallery(folder).cards[0].outcomes[0].word == "unknown"
     changed(folder, lambda items: [items[0].pop(key) for key in ("maps", "baseline", "probability", "label")])
     card = gallery(folder).cards[0]
     assert (card.outcomes, card.baseline) == ((), ())
@@ -177,7 +190,7 @@ def test_item_without_maps_or_with_an_unknown_outcome_still_gets_a_card(trigger_
 def test_image_that_has_nothing_to_return_to_is_not_called_recovered(trigger_run):
     folder = changed(trigger_run(gallery=1), lambda items: items[0].update(clean_says="COVID"))
     card = gallery(folder).cards[0]
-    assert {each.sign for each in card.outcomes} == {"?"}
+    assert {each.word for each in card.outcomes} == {"nothing to recover"}
     assert card.outcomes[0].sentence.startswith("nothing to recover")
     assert "recovered" not in card.strip.films[1].caption
 

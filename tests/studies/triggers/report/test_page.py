@@ -205,6 +205,21 @@ def test_best_of_a_column_is_the_lowest_where_lower_is_better(trigger_text):
     assert row.count("<strong>") == 6  # it leads on both sizes and all three measures
 
 
+def test_page_counts_the_images_judged_and_cites_triggers_not_findings(trigger_text):
+    text = trigger_text()
+    assert re.search(r"judged on [\d,]+ poisoned images of [\d,]+ patients", text)
+    cited = section_text(text, "cite")
+    assert "Triggers: " in cited
+    assert "Findings: " not in cited
+
+
+def test_a_patch_of_the_brightest_grey_is_called_white(trigger_evidence):
+    facts = facts_of_triggers(("a", "Square", {"settings": {"grey": 1.0}}), ("b", "Disc", {"settings": {"grey": 0.7}}))
+    facts["triggers"] = [each | {"summary": "A uniform grey patch"} for each in facts["triggers"]]
+    white, grey, *_ = triggers_of(trigger_evidence(facts=facts))
+    assert (white.summary, grey.summary) == ("A uniform white patch", "A uniform grey patch")
+
+
 def test_caveats_stand_below_the_verdict(trigger_text):
     assert "<li>Methods were judged on one training" in trigger_text("one seed")
     assert "Methods were judged on one training" not in trigger_text()

@@ -58,8 +58,11 @@ def test_judgement_table_shows_every_comparison(trigger_text):
 def test_table_of_one_training_ticks_nothing(trigger_text):
     page = read(trigger_text("one seed"))
     (shown,) = [t for t in page.tables if t["section"] == "overview"]
-    assert {row[1] for row in shown["rows"][1:]} == {"? not shown"}
-    assert all(row[2].startswith("not shown: 0.") and row[5] == "not shown" for row in shown["rows"][1:])
+    assert {row[1] for row in shown["rows"][1:]} == {"? not with one training"}
+    assert all(
+        row[2].startswith("not with one training: 0.") and row[5] == "not with one training"
+        for row in shown["rows"][1:]
+    )
     assert "says nothing about the methods in general" in section_text(trigger_text("one seed"), "overview")
 
 

@@ -294,6 +294,12 @@ def test_one_seed_and_few_images_are_held_against_the_verdict(trigger_evidence):
     )
 
 
+def test_a_dynamic_patch_is_no_patch_that_the_baseline_ignores(trigger_evidence):
+    sentence = caveat_with(trigger_evidence(), "is made from what the baseline is most sensitive to")
+    assert "its calibration error with it is 0.04" in sentence
+    assert not caveat_with(trigger_evidence(triggers=("square-corner-20",)), "most sensitive to")
+
+
 def test_large_boxes_are_named_with_their_size(trigger_evidence):
     sentence = caveat_with(trigger_evidence(), "Boxes can win by size")
     assert "Grad-CAM (36\u00a0%)" in sentence

@@ -17,6 +17,7 @@ from heatcheck.estimating.warnings import FEW_WRONG
 from heatcheck.methods import METHODS
 from heatcheck.stats.regression import Fit, Observations, clustered_least_squares, min_max
 from heatcheck.stats.resampling.studentised import FEWEST_PATIENTS
+from heatcheck.studies.modality.estimating.means import ends_of
 from heatcheck.studies.modality.estimating.score_tables import counted, of_metric, wide
 from heatcheck.studies.modality.estimating.wrong_answers import Answered
 from heatcheck.studies.modality.settings import ModalitySettings
@@ -81,6 +82,7 @@ def _slopes(
         rows = of_metric(scores, metric, settings)
         if rows.empty:
             continue
+        lowest, highest = ends_of(metric)
         table = wide(counted(rows), ["method"]).droplevel(["fold", "patient"]).reindex(index=cases.answered.cases)
         for method in methods:
             if method not in table or not table[method].notna().any():
@@ -90,4 +92,4 @@ def _slopes(
                     SLOPE, metric, ALL, method, settings.model, condition=condition(feature=feature),
                     size=settings.sizes.between_methods(metric) / usual_range(values),
                 )  # fmt: skip
-                yield Slope(template, cases.fit(feature, table[method].to_numpy(float)))
+                yield Slope(template, cases.fit(feature, table[method].to_numpy(float)), highest - lowest)

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.core.vocabulary import MEAN
@@ -25,18 +26,33 @@ from heatcheck.studies.modality.report.claims import (
     every_claim,
     patients_behind,
 )
-from heatcheck.studies.modality.report.facts import manifest, needs_images, study_floors, these_networks
+from heatcheck.studies.modality.report.facts import (
+    FILLS,
+    importances_of,
+    manifest,
+    needs_images,
+    primary_game,
+    study_floors,
+    these_networks,
+)
 from heatcheck.studies.modality.report.reliance import WHOLE_POINTS, Reliance, reliance_of, why_unknown
 from heatcheck.studies.modality.report.sections.importance import plot
-from heatcheck.studies.modality.vocabulary import AGREEMENT, PHI_MODALITY
+from heatcheck.studies.modality.vocabulary import AGREEMENT, EDGES, INTENSITY, PHI_MODALITY, UNIFORM, USUAL_PLACE
 
-RELIES = "Which modality does the network rely on?"
+RELIES = "Which modality (sequence) does the network rely on?"
 NAMES = "Do maps name the modality that matters?"
 MARKS = "Do maps mark the lesion?"
 FOLLOWS = "Do maps follow the network?"
 NOT_FINISHED = "The run is not finished."
 NOTHING_TO_FIND = "Judged against importances that may be chance, maps say nothing about methods."
 ONE_NETWORK = "With one network, a method that follows it looks like one that always prefers the same modality."
+MSFI_IN_WORDS = "Highest share of the heat inside the lesion, in the modalities that count (MSFI)"
+OF_FLOORS = {
+    UNIFORM: "the same everywhere",
+    INTENSITY: "what is bright in the image",
+    EDGES: "what has edges in the image",
+    USUAL_PLACE: "where other patients have lesions",
+}
 MOST = 4  # sentences of the recommendation
 _UNIT = SCORE.rounded(2)
 _ADVICE = (  # by outcomes
@@ -80,12 +96,27 @@ def _relies(evidence: Evidence, reliance: Reliance | None) -> Status:
             return Status(question, Light.NO, "None", f"No modality helps by as much as matters: {adds}.")
         why = reliance.why_open(top)
         return Status(question, Light.OPEN, "Not shown", f"That any helps is not shown: {adds}{why}.")
-    adds += f"; all modalities together, {number(reliance.total, WHOLE_POINTS)}"
+    adds += f"; all modalities together, {number(reliance.total, WHOLE_POINTS)}{_by_other_fills(evidence)}"
     if reliance.is_clear:
         return Status(question, Light.YES, top, f"{adds}.")
     if len(reliance.named) == 1:
         return Status(question, Light.PARTLY, top, f"{adds}. That no other counts as much is not shown.")
     return Status(question, Light.PARTLY, listed(reliance.named), f"No clear order among them: {adds}.")
+
+
+def _by_other_fills(evidence: Evidence) -> str:
+    """What each modality adds by another fill, where other modalities help by it."""
+    game, first = primary_game(evidence, PHI_MODALITY), manifest(evidence).primary.filled
+    words = []
+    for filled in (each for each in manifest(evidence).fills if each != first):
+        by_fill = {one: importances_of(evidence, replace(game, filled=each)) for one, each in ((0, first), (1, filled))}
+        helping = {one: {name for name, row in rows.items() if not judgement_of(row).is_no}
+                   for one, rows in by_fill.items()}  # fmt: skip
+        if by_fill[1] and helping[0] != helping[1]:
+            named = sorted(helping[0] | helping[1], key=lambda name: -by_fill[1][name].value)
+            points = [f"{name} {number(by_fill[1][name].value, WHOLE_POINTS)}" for name in named if name in by_fill[1]]
+            words.append(f". With {FILLS[filled]} instead of {FILLS[first]} in what is left out: {listed(points)}")
+    return "".join(words)
 
 
 def _on_methods(evidence: Evidence, judged: Sequence[MethodClaims]) -> tuple[Status, ...]:
@@ -124,9 +155,12 @@ def _counted(
         word = "Yes" if every else f"{len(shown)} of {count(len(judged), 'method')}"
         return Status(question, Light.YES if every else Light.PARTLY, word, f"{few(shown)}. {numbers}".strip())
     if undecided:
-        of = f"Open for {undecided} of {count(len(judged), 'method')}, the others do not."
-        every_open = "Open for every method." if undecided == len(judged) else of
-        return Status(question, Light.OPEN, "Not shown", f"{every_open} {numbers}".strip())
+        others = len(judged) - undecided
+        no = f", and {others} {'does' if others == 1 else 'do'} not" if others else ""
+        open_for = (
+            f"Of {count(len(judged), 'method')}, {undecided} {'is' if undecided == 1 else 'are'} not shown to{no}."
+        )
+        return Status(question, Light.OPEN, "Not shown", f"{open_for} {numbers}".strip())
     none = "The method does not." if len(judged) == 1 else f"None of {count(len(judged), 'method')} does."
     return Status(question, Light.NO, "No", f"{none} {numbers}".strip())
 
@@ -134,7 +168,7 @@ def _counted(
 def _highest_order(evidence: Evidence, judged: Sequence[MethodClaims]) -> str:
     """The highest agreement with the order of the modalities, of a method and of a floor."""
     rows = [(one, one.agreement) for one in judged]
-    words = "Pairs of modalities in the right order (1 = all, 0 = half)"
+    words = "How often the modality that counts more gets more heat, pair by pair (1: always, 0: half of the time)"
 
     def of_floor(name: str) -> float:
         return evidence.value(AGREEMENT, "mi_correlation", ALL_FINDINGS, name)
@@ -148,7 +182,7 @@ def _highest_msfi(evidence: Evidence, judged: Sequence[MethodClaims]) -> str:
     def of_floor(name: str) -> float:
         return evidence.value(MEAN, "msfi", ALL_FINDINGS, name)
 
-    return _against_floor(evidence, [(one, one.msfi) for one in judged], "Highest MSFI", of_floor)
+    return _against_floor(evidence, [(one, one.msfi) for one in judged], MSFI_IN_WORDS, of_floor)
 
 
 def _against_floor(
@@ -159,13 +193,14 @@ def _against_floor(
     if not known:
         return ""
     best = max(known, key=lambda label: known[label])
-    floors = {floor.label: floor_value(floor.name) for floor in study_floors(evidence)}
-    floors = {label: value for label, value in floors.items() if not math.isnan(value)}
+    floors = {floor: floor_value(floor.name) for floor in study_floors(evidence)}
+    floors = {floor: value for floor, value in floors.items() if not math.isnan(value)}
     text = f"{words}: {number(known[best], _UNIT)} ({best})"
     if not floors:
         return f"{text}."
-    highest = max(floors, key=lambda label: floors[label])
-    return f"{text}; {number(floors[highest], _UNIT)} without the network ({highest})."
+    highest = max(floors, key=lambda floor: floors[floor])
+    made = f"\u201c{highest.label}\u201d, {OF_FLOORS[highest.name]}"
+    return f"{text}; {number(floors[highest], _UNIT)} without the network ({made})."
 
 
 def _follows(evidence: Evidence, judged: Sequence[MethodClaims]) -> Status:
@@ -236,6 +271,12 @@ def _next(evidence: Evidence, judged: Sequence[MethodClaims]) -> str:
         "whether maps mark the lesion": [[one.difference, *one.from_floors] for one in judged],
     }
     needed = {words: row for words, rows in questions.items() if (row := _soonest(rows))}
+    if needed and manifest(evidence).folds == 1:
+        words = min(needed, key=lambda each: needed[each].n_needed)
+        return (
+            "Next: explain several networks (folds), since one cannot show that a method follows its network. For this "
+            f"network alone, {would_decide(needed[words]).removesuffix(' it')} {words}."
+        )
     if needed:
         words = min(needed, key=lambda each: needed[each].n_needed)
         return f"Next: {words} is open; {would_decide(needed[words])} for at least one method."

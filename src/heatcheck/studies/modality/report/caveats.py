@@ -147,13 +147,19 @@ def _nothing_by_one_fill(evidence: Evidence) -> str:
     words = []
     for filled in manifest(evidence).fills:
         rows = {name: phi(evidence, replace(primary, filled=filled), name) for name in nothing}
-        other = [name for name, row in rows.items() if row and not judgement_of(row).is_no]
-        words += [f"of {listed(other)} when filled by {FILLS[filled]}"] if other else []
+        other = {name: row for name, row in rows.items() if row and not judgement_of(row).is_no}
+        parts = [
+            f"{name} clearly adds {number(row.value, _POINTS)} percentage points"
+            if judgement_of(row).is_yes
+            else f"that {name} adds nothing is not shown"
+            for name, row in other.items()
+        ]
+        words += [f"by {FILLS[filled]}, {listed(parts)}"] if parts else []
     if not words:
         return ""
     return (
         "That a modality adds nothing that matters was judged with what is left out filled by "
-        f"{FILLS[primary.filled]}; it is not shown {listed(words)}."
+        f"{FILLS[primary.filled]}. Filled {'; '.join(words)}."
     )
 
 

@@ -16,16 +16,30 @@ from heatcheck.studies.modality.vocabulary import AGREEMENT, EVERY_FOLD, FLOORS,
 ONE_MAP = "one map for all modalities"
 BOTH, LESION, MODALITY, NEITHER = "both", "the lesion only", "the modality only", "neither"
 LESION_AT_LEAST, MODALITY_AT_LEAST = "the lesion; modality not shown", "the modality; lesion not shown"
+NOT_LESION, NOT_MODALITY = "not the lesion; modality not shown", "not the modality; lesion not shown"
 NOT_SHOWN, UNJUDGED = "not shown", "not judged"
-ORDER = (BOTH, LESION_AT_LEAST, LESION, MODALITY_AT_LEAST, MODALITY, NOT_SHOWN, NEITHER, UNJUDGED)
+ORDER = (
+    BOTH,
+    LESION_AT_LEAST,
+    LESION,
+    MODALITY_AT_LEAST,
+    MODALITY,
+    NOT_SHOWN,
+    NOT_LESION,
+    NOT_MODALITY,
+    NEITHER,
+    UNJUDGED,
+)
 _OUTCOMES = {
     (Answer.YES, Answer.YES): BOTH,
     (Answer.OPEN, Answer.YES): LESION_AT_LEAST,
     (Answer.NO, Answer.YES): LESION,
     (Answer.YES, Answer.OPEN): MODALITY_AT_LEAST,
     (Answer.YES, Answer.NO): MODALITY,
+    (Answer.OPEN, Answer.NO): NOT_LESION,
+    (Answer.NO, Answer.OPEN): NOT_MODALITY,
     (Answer.NO, Answer.NO): NEITHER,
-}  # whether it names the modality, and whether it marks the lesion; not shown for all others
+}  # whether it names the modality, and whether it marks the lesion; not shown where both are open
 SIGNS = {
     BOTH: "✓",
     LESION_AT_LEAST: "◐",
@@ -33,6 +47,8 @@ SIGNS = {
     MODALITY_AT_LEAST: "◐",
     MODALITY: "◐",
     NOT_SHOWN: "?",
+    NOT_LESION: "✕",
+    NOT_MODALITY: "✕",
     NEITHER: "✕",
 }
 NAMES_IT = (

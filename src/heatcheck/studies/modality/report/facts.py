@@ -232,6 +232,27 @@ def is_defined(row: Estimate | None) -> bool:
     return row is not None and not math.isnan(row.value)
 
 
+def grades_in_words(evidence: Evidence) -> str:
+    """What tells low from high grade in drawn tumours, which have a core and a rim whatever their grade."""
+    source = manifest(evidence).spec.get("source")
+    if (
+        not manifest(evidence).source.drawn
+        or not isinstance(source, dict)
+        or not {"LGG", "HGG"} <= {*manifest(evidence).classes}
+    ):
+        return ""
+    signs = [
+        *(["a round outline, high grade (HGG) an irregular one"] if source.get("shape", True) else []),
+        *(["a fine texture, high grade (HGG) a coarse one"] if source.get("texture") else []),
+    ]
+    if not signs:
+        return ""
+    return (
+        f"In these drawings low grade (LGG) has {' and '.join(signs)}. Every tumour has a rim and a dark core, so "
+        "one of low grade may look like a ring-enhancing metastasis."
+    )
+
+
 def masks_in_words(evidence: Evidence) -> str:
     """What counts as the lesion."""
     primary = manifest(evidence).primary

@@ -16,6 +16,8 @@ from heatcheck.studies.modality.report.claims import (
     MODALITY,
     MODALITY_AT_LEAST,
     NEITHER,
+    NOT_LESION,
+    NOT_MODALITY,
     NOT_SHOWN,
     UNJUDGED,
     MethodClaims,
@@ -55,11 +57,13 @@ _CLAUSES = {  # by outcome: of one method and of several
                         "name the modality; that they mark the lesion is not shown"),
     MODALITY: ("names the modality, not the lesion", "name the modality, not the lesion"),
     NOT_SHOWN: ("is not shown to do either", "are not shown to do either"),
+    NOT_LESION: ("does not mark the lesion; that it names the modality is not shown",
+                 "do not mark the lesion; that they name the modality is not shown"),
 }  # fmt: skip
 _ONE_MAP = {  # the same of methods that cannot say which modality matters
     LESION: ("marks the lesion but has one map for all modalities, so cannot say which one matters",
              "mark the lesion but have one map for all modalities, so cannot say which one matters"),
-    NOT_SHOWN: ("has one map for all modalities and is not shown to mark the lesion",
+    NOT_MODALITY: ("has one map for all modalities and is not shown to mark the lesion",
                 "have one map for all modalities and are not shown to mark the lesion"),
 }  # fmt: skip
 

@@ -12,6 +12,8 @@ from heatcheck.studies.triggers.report.facts import (
     grading,
     images_graded,
     manifest,
+    these_networks,
+    training_each,
     trainings,
     triggers_of,
 )
@@ -50,7 +52,7 @@ def answer(evidence: Evidence, gallery: TriggerGallery) -> FirstScreen | None:
     return FirstScreen(
         statuses=tuple(status for status in statuses if status),
         recommendation=_recommendation(evidence, judged) if judged else _nothing_judged(evidence),
-        picture=telling_strip(gallery),
+        picture=telling_strip(evidence, gallery),
         chart=panel,
         chart_keys=detection_keys((panel,)) if panel else (),
     )
@@ -64,7 +66,7 @@ def _attack(evidence: Evidence) -> Status:
         return Status(question, Light.OPEN, "Not tested", "No attack has been tested.")
     graded = graded_triggers(evidence)
     left_out = [trigger.label for trigger in triggers if trigger not in graded]
-    sentence = attacks_in_short(evidence, graded or triggers)
+    sentence = f"{_attack_in_words(evidence)} {attacks_in_short(evidence, graded or triggers)}".strip()
     if not graded:
         return Status(question, Light.NO, "No", sentence)
     if left_out:
@@ -82,6 +84,16 @@ def _attack(evidence: Evidence) -> Status:
     return Status(question, Light.PARTLY, "Not in every seed", sentence)
 
 
+def _attack_in_words(evidence: Evidence) -> str:
+    """What the words of this screen mean: attack, poisoned, trigger, target class and baseline."""
+    target = manifest(evidence).target
+    named = f"\u201c{target}\u201d (the target class)" if target else "as one wrong class (the target class)"
+    return (
+        "The network (the baseline) was trained further with a patch (the trigger) on some images, labelled "
+        f"{named}; it is then called poisoned."
+    )
+
+
 def _found(evidence: Evidence, judged: Judged) -> Status:
     """How many methods meet the criterion."""
     question = "Do the maps find the trigger?"
@@ -90,7 +102,7 @@ def _found(evidence: Evidence, judged: Judged) -> Status:
         return Status(question, Light.OPEN, "Not judged", why if graded_triggers(evidence) else "No attack worked.")
     overlaps = overlaps_in_short(evidence, judged)
     if trainings(evidence) == 1:
-        return Status(question, Light.OPEN, "Not shown", f"In this one network, {overlaps}.")
+        return Status(question, Light.OPEN, "Not with one training", f"In {these_networks(evidence)}, {overlaps}.")
     finders = _with(judged, FINDS)
     if not finders:
         none = all(each.outcome == NOT for each in judged)
@@ -113,7 +125,10 @@ def _box_rule(evidence: Evidence) -> Status | None:
     others, shift = other_rules(evidence), moved(evidence)
     changed = [other for other in others if other.changes]
     if changed:
-        return Status(question, Light.NO, "No", f"{listed([_changed(other) for other in changed])}. {shift}")
+        where = f"Not in {these_networks(evidence)}" if trainings(evidence) == 1 else "No"
+        rule = f"A map becomes a box by a rule, here \u201c{presets[0].label}\u201d."
+        changes = listed([_changed(other) for other in changed])
+        return Status(question, Light.NO, where, f"{rule} {changes}. {shift}")
     if others:
         return Status(question, Light.OPEN, "No change shown", f"No two methods are shown to change places. {shift}")
     if shift:
@@ -127,7 +142,7 @@ def _changed(other: OtherRule) -> str:
     if len(other.swapped) == 1:
         swapped = "two methods clearly change places"
     highest = "another method may have the highest overlap" if other.highest else ""
-    return f"Under \u201c{other.preset.label}\u201d {listed([part for part in (swapped, highest) if part])}"
+    return f"Under the rule \u201c{other.preset.label}\u201d {listed([part for part in (swapped, highest) if part])}"
 
 
 def _best(evidence: Evidence, judged: Judged) -> Status | None:
@@ -136,8 +151,8 @@ def _best(evidence: Evidence, judged: Judged) -> Status | None:
         return None
     question, found = "Is one method the best?", best_by(evidence, OVERLAP)
     if trainings(evidence) == 1:
-        sentence = "Differences between methods were seen in one network only."
-        return Status(question, Light.OPEN, "Not shown", sentence)
+        sentence = f"Differences between methods were seen in {these_networks(evidence)} only."
+        return Status(question, Light.OPEN, "Not with one training", sentence)
     if found is None:
         return Status(question, Light.OPEN, "Not compared", "No two methods have an interval between them.")
     labels = compared_methods(evidence, OVERLAP)
@@ -164,9 +179,9 @@ def _trainings(evidence: Evidence) -> Status:
     basis = f"{images}, {count(len(graded_triggers(evidence)), 'trigger')}"
     question = "How many trainings?"
     if n == 1:
-        return Status(
-            question, Light.NO, "One", f"It speaks of this network only, not of the methods in general ({basis})."
-        )
+        word = "One" if len(graded_triggers(evidence)) < 2 else "One per trigger"
+        sentence = f"This speaks of {these_networks(evidence)} only, not of the methods in general ({basis})."
+        return Status(question, Light.PARTLY, word, sentence)
     if n < START:
         return Status(question, Light.PARTLY, str(n), f"They hardly show how much trainings differ ({basis}).")
     return Status(question, Light.YES, str(n), f"{basis}, with {count(n, 'seed')}.")
@@ -181,8 +196,9 @@ def _recommendation(evidence: Evidence, judged: Judged) -> tuple[str, ...]:
 
 def _advice(evidence: Evidence, judged: Judged) -> tuple[str, ...]:
     if trainings(evidence) == 1:
+        distrust = "Do not rely on these maps to see that a network looked at a patch instead of the anatomy"
         return (
-            "Do not choose a method by this run: one training speaks of this network only.",
+            f"{distrust}: with {training_each(evidence)}, no method is shown to find it.",
             f"Next: train at least {START} networks per trigger (seeds: {START} or more).",
         )
     floors = [floor.label for floor in floors_that_find(evidence)]
@@ -239,7 +255,7 @@ def _state_the_rule(evidence: Evidence) -> str:
     """That the box rule belongs to every number, where the order of methods depends on it."""
     if not any(other.changes for other in other_rules(evidence)):
         return ""
-    return "Name the box rule with every number: under another rule methods change places."
+    return "Give the box rule (how a map becomes a box) with every number: under another, methods change places."
 
 
 def _nothing_judged(evidence: Evidence) -> tuple[str, ...]:

@@ -4,18 +4,22 @@ import math
 from collections.abc import Collection
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
-from heatcheck.core.vocabulary import DIFFERENCE, MEAN
+from heatcheck.core.vocabulary import CALIBRATION, DIFFERENCE, MEAN
 from heatcheck.judging.judgement import judge as judge_numbers
 from heatcheck.judging.sizes import Sizes
 from heatcheck.report.blocks.footnotes import lacks_interval
 from heatcheck.report.caveats import failed, skipped, smaller_settings
 from heatcheck.report.evidence import Evidence
-from heatcheck.report.numbers import SHARE, count, difference_of, few, listed, number
+from heatcheck.report.numbers import MISSING, SCORE, SHARE, count, difference_of, few, listed, number
 from heatcheck.studies.triggers.report.facts import (
+    LARGE_BOX,
     TriggerRecord,
     graded_triggers,
     images_graded,
     manifest,
+    span,
+    these_networks,
+    training_each,
     trainings,
     triggers_of,
 )
@@ -25,7 +29,6 @@ from heatcheck.studies.triggers.report.verdict import floors_that_find
 from heatcheck.studies.triggers.vocabulary import ATTACK, BASELINE, CRITERION_METRICS, RANDOM_BOX, SIZES
 
 FEW_IMAGES = 30
-LARGE_BOX = 0.2  # of the image
 MISSES = {2: 0.114, 3: 0.072}  # of intervals of mean overlap, at worst, by seeds: docs/simulations.md
 _NOUNS = {"trigger_iou": "overlap", "recovered": "recovery"}
 FOOLED = 0.1  # share of stamped images that a baseline sends to the target, above which it does not ignore a trigger
@@ -42,6 +45,7 @@ def caveats(evidence: Evidence) -> tuple[str, ...]:
         *((_box_rule(evidence), _large_boxes(evidence), _no_interval(evidence), _floors(evidence)) if judged else ()),
         _weak_baseline(evidence),
         _fooled_baseline(evidence),
+        _dynamic(evidence) if judged else "",
         smaller_settings(evidence) if judged or manifest(evidence).artefacts else "",
     ]
     return tuple(sentence for sentence in sentences if sentence)
@@ -51,8 +55,9 @@ def _few_trainings(evidence: Evidence) -> str:
     """What one training or two cannot say."""
     if trainings(evidence) == 1:
         return (
-            "Methods were judged on one training: its intervals cover other images, but not another training. What was "
-            "seen in this network says nothing about the methods in general; three trainings (seeds) are a start."
+            f"Methods were judged on {training_each(evidence)}: intervals cover other images, but not another "
+            f"training. What was seen in {these_networks(evidence)} says nothing about the methods in general; three "
+            "trainings (seeds) are a start."
         )
     if trainings(evidence) == 2:
         return (
@@ -79,7 +84,7 @@ def _out_of_sight(evidence: Evidence) -> str:
     rows = [row for row, _ in evidence.rows(DIFFERENCE) if row.other_method == RANDOM_BOX]
     patients = max((row.n_patients for row in rows), default=0)
     basis = f"{count(patients, 'patient')} and {count(trainings(evidence), 'seed')}" if patients else "these images"
-    where = " even in this network" if trainings(evidence) == 1 else ""
+    where = f" even in {these_networks(evidence)}" if trainings(evidence) == 1 else ""
     return f"With {basis}, {listed(parts)} would be missed more often than shown{where}."
 
 
@@ -176,6 +181,21 @@ def _fooled_baseline(evidence: Evidence) -> str:
         f"The baseline, which was never attacked, already names the target class on clearly more than "
         f"{_share(FOOLED)} of the images with {few(fooled)}: it does not ignore the trigger, so the overlap on the "
         "baseline is a control that asks too much there, and attack success is not the attack\u2019s alone."
+    )
+
+
+def _dynamic(evidence: Evidence) -> str:
+    """That the baseline does not ignore a patch that is made from its own weakness."""
+    names = [trigger.label for trigger in graded_triggers(evidence) if trigger.is_dynamic]
+    if not names:
+        return ""
+    errors = span((evidence.value(CALIBRATION, "baseline_ece_stamped", each.name) for each in graded_triggers(evidence)
+                   if each.is_dynamic), SCORE.rounded(2))  # fmt: skip
+    known = f" (its calibration error with it is {errors})" if errors != MISSING else ""
+    return (
+        f"The patch of {few(names)} is made from what the baseline is most sensitive to, so even the baseline, never "
+        f"attacked, does not ignore it{known}: there its maps may mark the trigger, and the comparison with them is "
+        "strict."
     )
 
 

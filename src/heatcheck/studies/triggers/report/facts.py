@@ -15,6 +15,8 @@ from heatcheck.studies.triggers.vocabulary import GRADED, PlantedTrigger, Trigge
 
 REFERENCE_SIDE = 224  # of the images for which a trigger's size is given
 PAPER_SIZE = 20  # of the triggers whose overlap difference the paper shows
+LARGE_BOX = 0.2  # of the image: from this on a box can recover an image by its size
+_SHADES = {0.0: "black", 1.0: "white"}  # of patches of one grey value
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +121,23 @@ def trainings(evidence: Evidence) -> int:
     return max(len(set().union(*known)), *(summary.graded for summary in by_trigger)) if by_trigger else 0
 
 
+def training_each(evidence: Evidence) -> str:
+    """How many trainings a network was judged on, where it is one: a network is poisoned for every trigger."""
+    return "one training" if len(graded_triggers(evidence)) < 2 else "one training per trigger"
+
+
+def these_networks(evidence: Evidence) -> str:
+    """What a run with one training speaks of: the poisoned network of every graded trigger."""
+    networks = len(graded_triggers(evidence))
+    return "this network" if networks < 2 else f"these {networks} networks"
+
+
+def patients_graded(evidence: Evidence) -> int:
+    """How many patients these images are of."""
+    rows = (evidence.find(MEAN, "trigger_iou", ALL_FINDINGS, method.name) for method in evidence.methods)
+    return max((row.n_patients for row in rows if row), default=0)
+
+
 def images_graded(evidence: Evidence) -> int:
     """How many poisoned images the means over all triggers rest on."""
     rows = (evidence.find(MEAN, "trigger_iou", ALL_FINDINGS, method.name) for method in evidence.methods)
@@ -138,7 +157,7 @@ def _trigger(entry: PlantedTrigger) -> TriggerRecord:
         entry.name,
         entry.label,
         entry.kind,
-        entry.summary,
+        entry.summary.replace("grey", _SHADES.get(entry.settings.get("grey", math.nan), "grey")),
         entry.size,
         pixels=" × ".join(map(str, entry.pixels)),
         settings=json.dumps(others, sort_keys=True) if others else "",

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from heatcheck.judging.sizes import Sizes
 from heatcheck.report.blocks.block import Drawn, prose
 from heatcheck.report.blocks.films import Film, FilmStrip, Outline
 from heatcheck.report.blocks.gallery import Gallery, by_name, gallery_of, likely, number_or_dash, orientation
@@ -12,13 +13,15 @@ from heatcheck.report.blocks.pictures import image_uri, map_uri
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.numbers import SCORE, count
 from heatcheck.report.page import Section
-from heatcheck.studies.triggers.report.facts import triggers_of
+from heatcheck.studies.triggers.report.facts import LARGE_BOX, manifest, triggers_of
 from heatcheck.studies.triggers.vocabulary import Corners, TriggerEntry, TriggerMapEntry
 
 ANCHOR = "pictures"
 BRIGHTEST = 99.5  # percentile of a map at which its colour scale ends: one hot pixel cannot hide the others
 EDGE = 0.007  # of the picture's longer side: about half the width of a line
 AS_GIVEN = "left and right as in the image file"
+RECOVERED = "recovered"
+BY_SIZE = "recovered by its size"  # where the box covers a large part of the image
 _TELLING = "usual"  # why the case of the first screen was chosen for the gallery
 
 
@@ -49,9 +52,14 @@ class MethodOutcome:
     label: str
     box: Rectangle | None
     overlap: float  # with the trigger's box; NaN where it is unknown
-    sign: str
+    sign: str  # of the overlap alone: a large box recovers by its size
     word: str
     sentence: str
+
+    @property
+    def is_recovered(self) -> bool:
+        """Whether the model returned to its answer for the clean image, by whatever box."""
+        return self.word in {RECOVERED, BY_SIZE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +102,18 @@ def trigger_gallery(evidence: Evidence, budget: int) -> TriggerGallery:
     names = {method.name: method.label for method in evidence.methods}
     names |= {floor.name: f"{floor.label} (floor)" for floor in evidence.floors}
     names |= {trigger.name: trigger.label for trigger in triggers_of(evidence)}
-    return gallery_of(evidence, TriggerEntry, lambda entry, folder: _card(entry, folder, names), budget)
+    least = least_overlap(evidence)
+    return gallery_of(evidence, TriggerEntry, lambda entry, folder: _card(entry, folder, names, least), budget)
+
+
+def least_overlap(evidence: Evidence) -> float:
+    """The smallest overlap with which a method can find triggers."""
+    return Sizes(**manifest(evidence).sizes).above_floor(0.0, 1.0)
+
+
+def in_signs(evidence: Evidence) -> str:
+    """What the signs of single images stand for."""
+    return f"✓ stands for an overlap of at least {least_overlap(evidence):g}, without which no method finds a trigger"
 
 
 def pictures(evidence: Evidence, gallery: TriggerGallery) -> Section | None:
@@ -107,10 +126,11 @@ def pictures(evidence: Evidence, gallery: TriggerGallery) -> Section | None:
         return Section(ANCHOR, title, "Pictures", (*prose(none), *prose(*gallery.left_out, small=True)), none)
     triggers = f" with {count(len(gallery.findings), 'trigger')}" if len(gallery.findings) > 1 else ""
     summary = f"{count(len(gallery.cards), 'poisoned image')}{triggers}, each with the map of every method."
-    return Section(ANCHOR, title, "Pictures", (Drawn("study/cases.html", {"gallery": gallery}),), summary)
+    drawn = Drawn("study/cases.html", {"gallery": gallery, "signs": in_signs(evidence)})
+    return Section(ANCHOR, title, "Pictures", (drawn,), summary)
 
 
-def telling_strip(gallery: TriggerGallery) -> FilmStrip | None:
+def telling_strip(evidence: Evidence, gallery: TriggerGallery) -> FilmStrip | None:
     """The films of the usual case on which the methods differ most; None where no pictures were kept."""
     card = max(gallery.cards, key=lambda each: (each.why == _TELLING, each.spread), default=None)
     if card is None:
@@ -120,17 +140,19 @@ def telling_strip(gallery: TriggerGallery) -> FilmStrip | None:
         card.strip,
         anchor="telling-case",
         title=f"One poisoned image: {card.finding}",
-        note=f"Dashed: where the trigger is. Solid: the box detected in that map. {why}",
+        note=f"Dashed: where the trigger is. Solid: the box detected in that map. {in_signs(evidence)}. {why}",
         link=ANCHOR,
     )
 
 
-def _card(entry: TriggerEntry, folder: Path, names: Mapping[str, str]) -> TriggerCard:
+def _card(entry: TriggerEntry, folder: Path, names: Mapping[str, str], least: float) -> TriggerCard:
     order, planted = list(names), _rectangle(entry.trigger_box)
     maps = by_name(entry.maps, lambda each: each.method, order)
     can_return = not entry.clean_says or entry.clean_says != entry.target
-    outcomes = tuple(_method_outcome(each, names, can_return=can_return) for each in maps)
     height, width = entry.shape
+    outcomes = tuple(
+        _method_outcome(each, names, _sign(each, least), height * width, can_return=can_return) for each in maps
+    )
     finding = names.get(entry.trigger, entry.trigger)
     size = (float(width), float(height))
     marked = planted.outline("planted", size)
@@ -193,7 +215,8 @@ def _film(outcome: MethodOutcome, uri: str, outlines: tuple[Outline, ...], case:
         described=f"{outcome.label}: heat map over the poisoned image of case {case}; {said}; {outcome.sentence}",
         heat=uri,
         outlines=outlines,
-        caption=f"IoU {overlap} · {outcome.sign}\u00a0{outcome.word}",
+        sign=outcome.sign,
+        caption=f"IoU {overlap} · {outcome.word}",
     )
 
 
@@ -202,14 +225,25 @@ def _rectangle(box: Corners) -> Rectangle:
     return Rectangle(left, top, right - left, bottom - top)
 
 
-def _method_outcome(entry: TriggerMapEntry, names: Mapping[str, str], *, can_return: bool) -> MethodOutcome:
-    sign, word, sentence = _outcome(entry.recovered, entry.says, detected=entry.box is not None)
+def _sign(entry: TriggerMapEntry, least: float) -> str:
+    """Whether the box overlaps the trigger by enough to show it."""
+    if entry.iou is None or math.isnan(entry.iou):
+        return "?"
+    return "✓" if entry.iou >= least else "✕"
+
+
+def _method_outcome(
+    entry: TriggerMapEntry, names: Mapping[str, str], sign: str, pixels: int, *, can_return: bool
+) -> MethodOutcome:
+    box = _rectangle(entry.box) if entry.box else None
+    large = sign != "✓" and box is not None and box.width * box.height >= LARGE_BOX * pixels
+    word, sentence = _outcome(entry.recovered, entry.says, detected=box is not None, large=large)
     if not can_return:  # as in the scores, where recovery is undefined on such an image
-        sign, word = "?", "nothing to recover"
+        word = "nothing to recover"
         sentence = "nothing to recover: the model gives this answer without the trigger too"
     return MethodOutcome(
         label=names.get(entry.method, entry.method),
-        box=_rectangle(entry.box) if entry.box else None,
+        box=box,
         overlap=math.nan if entry.iou is None else entry.iou,
         sign=sign,
         word=word,
@@ -217,13 +251,13 @@ def _method_outcome(entry: TriggerMapEntry, names: Mapping[str, str], *, can_ret
     )
 
 
-def _outcome(recovered: float | None, says: str, *, detected: bool) -> tuple[str, str, str]:
-    """The sign, the word and the sentence for what happens once clean pixels are pasted into the box."""
+def _outcome(recovered: float | None, says: str, *, detected: bool, large: bool) -> tuple[str, str]:
+    """The word and the sentence for what happens once clean pixels are pasted into the box."""
     answer = f": the model says {says}" if says else ""
     if not detected:
-        return "✕", "nothing detected", "nothing detected, so nothing recovered"
+        return "nothing detected", "nothing detected, so nothing recovered"
     if recovered is None or math.isnan(recovered):
-        return "?", "unknown", "whether the image was recovered is unknown"
+        return "unknown", "whether the image was recovered is unknown"
     if recovered:
-        return "✓", "recovered", f"recovered{answer}"
-    return "✕", "not recovered", f"not recovered{answer}"
+        return (BY_SIZE, f"{BY_SIZE}{answer}") if large else (RECOVERED, f"{RECOVERED}{answer}")
+    return "not recovered", f"not recovered{answer}"

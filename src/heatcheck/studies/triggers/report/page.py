@@ -5,10 +5,17 @@ from heatcheck.report import appendix
 from heatcheck.report.appendix import undefined_scores
 from heatcheck.report.downloads import room_for_pictures
 from heatcheck.report.evidence import Evidence
+from heatcheck.report.numbers import count, listed
 from heatcheck.report.page import StudyPage
 from heatcheck.studies.triggers.report.answer import answer
 from heatcheck.studies.triggers.report.caveats import caveats
-from heatcheck.studies.triggers.report.facts import manifest, noted_once, triggers_of
+from heatcheck.studies.triggers.report.facts import (
+    images_graded,
+    manifest,
+    noted_once,
+    patients_graded,
+    triggers_of,
+)
 from heatcheck.studies.triggers.report.gallery import pictures, trigger_gallery
 from heatcheck.studies.triggers.report.sections import cost as trigger_cost
 from heatcheck.studies.triggers.report.sections.agreement import agreement
@@ -60,4 +67,18 @@ def triggers_page(evidence: Evidence) -> StudyPage:
         sections=tuple(section for section in sections if section),
         downloads=files,
         best=highest(evidence),
+        size=_judged(evidence),
+        looked_for=_looked_for(evidence),
     )
+
+
+def _judged(evidence: Evidence) -> str:
+    """The images that the scores of maps rest on: most cases of the run trained and tested networks."""
+    images, patients = images_graded(evidence), patients_graded(evidence)
+    return f"judged on {count(images, 'poisoned image')} of {count(patients, 'patient')}" if images else ""
+
+
+def _looked_for(evidence: Evidence) -> str:
+    """What the maps were to show, in a sentence."""
+    triggers, judged = [trigger.label for trigger in triggers_of(evidence)], _judged(evidence)
+    return f"Triggers: {listed(triggers)}{f'; maps were {judged}' if judged else ''}." if triggers else ""

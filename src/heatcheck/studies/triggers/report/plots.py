@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from heatcheck.report.charts import legend
 from heatcheck.report.charts.axes import limits_around
@@ -15,6 +16,10 @@ from heatcheck.studies.triggers.report.tables import EVERY, TriggerColumn
 from heatcheck.studies.triggers.vocabulary import floor_of
 
 RANDOM_BOXES = "random boxes of the same size"
+METHOD = replace(
+    legend.METHOD, meaning=f"{legend.METHOD.meaning}; box: how much of the image its boxes cover on average"
+)
+FLOOR = "floor, a map made without the model, such as noise (Random), with boxes of its own"
 
 
 def overall(evidence: Evidence, metric: str) -> Panel | None:
@@ -43,14 +48,14 @@ def by_trigger(evidence: Evidence, metric: str, triggers: Sequence[TriggerRecord
 def keys(panels: Sequence[Panel], *marks: legend.Key) -> tuple[legend.Key, ...]:
     """What the marks of these plots stand for: `marks`, then those of floors and published figures that they have."""
     drawn = "".join(panel.plot for panel in panels)
-    floors = (legend.floor_square(),) if "family-floor" in drawn else ()
+    floors = (legend.floor_square(FLOOR),) if "family-floor" in drawn else ()
     published = (legend.published(literature.SOURCE),) if "published-mark" in drawn else ()
     return (*marks, *floors, *published)
 
 
 def detection_keys(panels: Sequence[Panel]) -> tuple[legend.Key, ...]:
     """The key of plots with a dot per method beside random boxes."""
-    return keys(panels, legend.METHOD, legend.floor_tick(f"{RANDOM_BOXES} as that method\u2019s"))
+    return keys(panels, METHOD, legend.floor_tick(f"{RANDOM_BOXES} as that method\u2019s, at random places"))
 
 
 def _rows(column: TriggerColumn, kind: str) -> list[PlotRow]:

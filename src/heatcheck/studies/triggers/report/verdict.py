@@ -8,18 +8,20 @@ from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.core.vocabulary import DIFFERENCE, MEAN
 from heatcheck.judging.judgement import Judgement, both, judgement_of
 from heatcheck.report.evidence import Entrant, Evidence
-from heatcheck.report.numbers import SCORE, SHARE, Unit, count, few, listed, number
+from heatcheck.report.numbers import MISSING, SCORE, SHARE, Unit, count, few, listed, number
 from heatcheck.report.verdict import Verdict, first_methods, highest_first, would_decide
 from heatcheck.studies.triggers.report.facts import (
     graded_triggers,
     grading,
     images_graded,
     span,
+    these_networks,
+    training_each,
     trainings,
     triggers_of,
 )
 from heatcheck.studies.triggers.report.sections.artefacts import artefact_verdict
-from heatcheck.studies.triggers.report.sections.rules import box_rule
+from heatcheck.studies.triggers.report.sections.rules import box_rule, under_other_rules
 from heatcheck.studies.triggers.vocabulary import BASELINE, CONTROL, CRITERION_METRICS, RANDOM_BOX, floor_of
 
 FINDS, NOT, OPEN, UNKNOWN = "finds it", "does not", "not shown", "not judged"
@@ -28,7 +30,7 @@ CRITERION = (
     "its boxes also overlap them clearly more than on the same images for the baseline, which was never attacked;",
     "and clean pixels pasted into its boxes undo the attack clearly more often than pasted into such random boxes.",
 )
-ONE_TRAINING = "this speaks of this network only and says nothing about the methods in general"
+NO_TRAINING_MORE = "not with one training"  # instead of "not shown", where patients are not what is missing
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +116,11 @@ def floors_that_find(evidence: Evidence) -> list[Entrant]:
     return [floor for floor in evidence.floors if judge(evidence, floor).outcome == FINDS]
 
 
+def of_these_only(evidence: Evidence) -> str:
+    """What a run with one training cannot say."""
+    return f"this speaks of {these_networks(evidence)} only and says nothing about the methods in general"
+
+
 def tally(judged: Sequence[TriggerJudgement]) -> str:
     """How many of the methods find the triggers, do not, and are not shown to."""
     n = {outcome: sum(each.outcome == outcome for each in judged) for outcome in (FINDS, NOT, OPEN)}
@@ -127,13 +134,18 @@ def tally(judged: Sequence[TriggerJudgement]) -> str:
 
 
 def overlaps_in_short(evidence: Evidence, judged: Sequence[TriggerJudgement]) -> str:
-    """The mean overlaps of these methods, lowest to highest, beside those of random boxes and on the baseline."""
+    """The mean overlaps of these methods, lowest to highest, beside those of random boxes and on the baseline.
+
+    Then how far they reach under all other box rules that were tried.
+    """
     metrics = {"mean overlap (IoU)": "trigger_iou", "random boxes": floor_of("trigger_iou"), "on the baseline": CONTROL}
     rows = {
         words: [evidence.find(MEAN, metric, ALL_FINDINGS, each.entrant.name) for each in judged]
         for words, metric in metrics.items()
     }
-    return ", ".join(f"{words} {_range(each, SCORE.rounded(2))}" for words, each in rows.items() if any(each))
+    parts = [f"{words} {_range(each, SCORE.rounded(2))}" for words, each in rows.items() if any(each)]
+    others = span(under_other_rules(evidence, [each.entrant.name for each in judged]), SCORE.rounded(2))
+    return ", ".join(parts) + (f"; under other box rules {others}" if others != MISSING else "")
 
 
 def verdict(evidence: Evidence) -> Verdict:
@@ -160,9 +172,9 @@ def _of_one_network(evidence: Evidence, judged: Sequence[TriggerJudgement]) -> V
         f"the boxes of {count(len(judged), 'method')}" if len(judged) > 1 else f"{judged[0].entrant.label}\u2019s boxes"
     )
     return Verdict(
-        f"One training of {evidence.models[0].label} was judged: {ONE_TRAINING}.",
-        f"In this network, {boxes} overlapped the planted triggers by a mean IoU of {overlap}, and clean pixels "
-        f"pasted into them undid the attack in {share}; {_basis(evidence)}.",
+        f"{_capital(training_each(evidence))} of {evidence.models[0].label} was judged: {of_these_only(evidence)}.",
+        f"In {these_networks(evidence)}, {boxes} overlapped the planted triggers by a mean IoU of {overlap}, and clean "
+        f"pixels pasted into them undid the attack in {share}; {_basis(evidence)}.",
         box_rule(evidence),
     )
 
@@ -286,6 +298,10 @@ def _basis(evidence: Evidence) -> str:
         return text
     was = "was" if len(left_out) == 1 else "were"
     return f"{text}, and {few(left_out)} {was} not graded because the attack did not work"
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _nothing_graded(evidence: Evidence) -> Verdict:

@@ -46,8 +46,20 @@ def test_what_poisoning_did_is_claimed_by_the_one_judgement(trigger_evidence, nu
 def test_one_training_claims_nothing(trigger_evidence):
     evidence = trigger_evidence(seeds=(0,), failed={})
     for sentence in (on_clean(evidence), on_stamped(evidence)):
-        assert "In this network overconfidence changed by" in sentence
+        assert "In these 8 networks overconfidence changed by" in sentence
         assert "clearly" not in sentence
+
+
+def test_the_baselines_error_with_a_dynamic_patch_stands_by_itself(trigger_evidence):
+    rows = [
+        replace(row, value=0.303)
+        if (row.metric, row.finding) == ("baseline_ece_stamped", "dynamic-40") and row.statistic == "calibration"
+        else row
+        for row in all_estimates(TriggerPlan())
+    ]
+    sentence = on_stamped(trigger_evidence(rows=rows))
+    assert "error was 0.040 with a fixed patch and 0.040 to 0.303 with" in sentence
+    assert "0.303 with a dynamic patch, which is made from what the baseline is most sensitive to; that" in sentence
 
 
 def test_a_run_that_stored_no_confidences_has_no_such_part(trigger_evidence):

@@ -4,9 +4,11 @@ from dataclasses import replace
 
 import pytest
 from tests.report.page_reading import cell, read, section_text, table
-from tests.studies.triggers.report.made_estimates import all_estimates
+from tests.studies.triggers.report.made_estimates import MODEL, all_estimates
 from tests.studies.triggers.report.material import TriggerPlan
 
+from heatcheck.core.records import ALL_FINDINGS, Estimate
+from heatcheck.studies.triggers.report.sections.agreement import agreement
 from heatcheck.studies.triggers.report.sections.consensus import by_truth, consensus
 
 TABLE = ("agreement", "Consensus of the methods")
@@ -46,7 +48,7 @@ def test_what_agreement_says_is_judged_and_is_never_called_evidence(trigger_evid
 
 def test_one_training_speaks_of_its_network(trigger_evidence):
     first = by_truth(trigger_evidence(seeds=(0,), failed={}))
-    assert first.startswith("In this network")
+    assert first.startswith("In these 8 networks")
     assert "no evidence of correctness" in first
 
 
@@ -60,3 +62,12 @@ def test_each_measure_and_the_paper_stand_beside_it(trigger_text):
 
 def test_a_run_without_a_consensus_has_no_such_part(trigger_evidence):
     assert consensus(trigger_evidence(keep=lambda row: row.statistic != "consensus")) == ()
+
+
+def test_all_pairs_that_print_the_same_likeness_are_named_as_most_alike(trigger_evidence):
+    def alike(value, one, other):
+        return Estimate("pair_mean", "mutual_information", ALL_FINDINGS, one, MODEL, value, other_method=other)
+
+    rows = [alike(0.2412, "gradient", "lime"), alike(0.2408, "lime", "occlusion"), alike(0.1, "gradient", "occlusion")]
+    shown = agreement(trigger_evidence(rows=rows, methods=("gradient", "lime", "occlusion"))).summary
+    assert "the maps of Gradient and LIME and of LIME and Occlusion were most alike (0.24)" in shown

@@ -32,6 +32,10 @@ STAR = (
     "A star marks the methods that may be the first in mean rank (Nemenyi\u2019s test at 5 %), where these are fewer "
     "than half; ranks have no size that matters, so a star claims nothing."
 )
+ALONE = (
+    "Intervals here are each score\u2019s own; in the table of what each method shows they allow for all comparisons "
+    "made together and are wider."
+)
 SPEED = "Speed"
 _FEWER = {SCORE: SCORE.rounded(2)}
 
@@ -86,7 +90,7 @@ def comparison(evidence: Evidence) -> Section | None:
     blocks: tuple[Block, ...] = (
         *prose(READING, _order(evidence, matrix), STAR if stars else "", "Point at a square for its interval."),
         Drawn("study/comparison.html", {"matrix": matrix}),
-        *prose(_empty(evidence), small=True),
+        *prose(ALONE, _empty(evidence), small=True),
         *fold("The numbers with their intervals", (Table(number_table(evidence)),)),
     )
     title = "How do the methods compare?"

@@ -53,7 +53,11 @@ def summary(evidence: Evidence) -> str:
     low, high = number(min(values), _PERCENT), number(max(values), _PERCENT)
     share = high if low == high else f"{low} to {high}"
     depending = "" if low == high else ", depending on the method"
-    return f"{reliance.top}, the most important modality, gets {share} of the heat{depending}."
+    shared = len(evidence.methods) - len(methods)
+    equal = number(1 / len(manifest(evidence).modalities), _PERCENT)
+    one_map = "method that makes" if shared == 1 else "methods that make"
+    rest = f"; {equal} with the {shared} {one_map} one map for all" if shared else depending
+    return f"{reliance.top}, the most important modality, gets {share} of the heat{rest}."
 
 
 def heat_table(evidence: Evidence) -> Matrix | None:

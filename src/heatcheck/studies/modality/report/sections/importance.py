@@ -12,7 +12,7 @@ from heatcheck.report.blocks.matrix import Cell, Column, Matrix, Row, cell_of, l
 from heatcheck.report.charts.dotplot import DotPlot, Mark, PlotRow, draw
 from heatcheck.report.charts.panels import Panel
 from heatcheck.report.evidence import Evidence
-from heatcheck.report.numbers import SCORE, SPACE, count, interval, listed, number
+from heatcheck.report.numbers import SCORE, SPACE, count, interval, listed, number, spread
 from heatcheck.report.page import Section
 from heatcheck.report.published import figure_cell, with_rows
 from heatcheck.studies.modality.report import literature
@@ -256,13 +256,17 @@ def _known(evidence: Evidence) -> tuple[Block, ...]:
         return ()
     title, heads = "Accuracy when only this modality is informative", _heads(evidence, "accuracy")
     table = Matrix(title, heads, (("", tuple(rows)),), tuple(notes.reasons), "Modality")
-    return Heading("Importance known by construction"), *prose(_known_sentence(evidence)), Table(table)
+    return Heading("A check on images made to have one right modality"), *prose(_known_sentence(evidence)), Table(table)
 
 
 def _known_sentence(evidence: Evidence) -> str:
-    names = listed([*manifest(evidence).known])
+    names = manifest(evidence).known
+    rows = [known_estimate(evidence, name, fold) for name in names for fold in _columns(evidence)]
+    cases = [row.n_cases for row in rows if row and row.n_cases]
+    number_of = f", {spread(cases)} for each of {listed(names)}" if cases else f" for {listed(names)}"
     return (
-        f"On these test images the lesion of one modality ({names}) is right and that of the other misleads, without a "
-        "brain around it. A network that relies on a modality is right where that modality is, so the accuracy is the "
-        "modality\u2019s importance by construction, known without any ablation."
+        f"A check with images that were made for it{number_of}: there is only the lesion, without a brain around it; "
+        "in that modality it shows the true class, and in the other that can show it the wrong one. A network that "
+        "relies on the modality answers right, one that relies on the other answers wrong. So the share of right "
+        "answers says how much the network relies on it, without anything being taken out of an image."
     )

@@ -25,6 +25,8 @@ from heatcheck.studies.modality.report.claims import (
     MODALITY_AT_LEAST,
     NAMES_IT,
     NEITHER,
+    NOT_LESION,
+    NOT_MODALITY,
     ORDER,
     SIGNS,
     UNJUDGED,
@@ -42,6 +44,8 @@ _OUTCOMES = {  # in the summary
     MODALITY_AT_LEAST: "the modality (lesion not shown)",
     MODALITY: "only the modality",
     OPEN: "are not shown to do either",
+    NOT_LESION: "do not mark the lesion (modality not shown)",
+    NOT_MODALITY: "do not name the modality (lesion not shown)",
     NEITHER: "do neither",
     UNJUDGED: "not judged",
 }
@@ -51,6 +55,10 @@ ANSWERS = {Answer.YES: "yes", Answer.NO: "no", Answer.OPEN: "not shown"}
 NOISE = (
     "That any modality helps is not shown, so importances may be chance and the table below says nothing about the "
     "methods."
+)
+CORRECTED = (
+    "Intervals of this table hold for all its methods, and all floors, together: they are wider than those of the same "
+    "scores by themselves, further down."
 )
 FLOOR = (
     "Maps that never see the network: the same everywhere inside the head, whose score depends on the size of the "
@@ -79,6 +87,7 @@ def overview(evidence: Evidence) -> Section | None:
         *noise,
         *((_table(evidence, judged),) if judged else ()),
         *prose(missing, small=True),
+        *prose(CORRECTED, _perfect(evidence, judged), small=True),
         *prose("A map of several modalities should do two things:"),
         *bullets((NAMES_IT, MARKS_IT)),
         *prose(FOLLOWS_IT),
@@ -116,6 +125,28 @@ def _table(evidence: Evidence, judged: Sequence[MethodClaims]) -> Listing:
     )
 
 
+def _perfect(evidence: Evidence, judged: Sequence[MethodClaims]) -> str:
+    """Why the right order in every patient may not be enough."""
+    perfect = [one for one in judged if one.agreement and one.agreement.value == 1 and one.names.answer is Answer.OPEN]
+    floor = _best_order(evidence)
+    if not perfect or floor is None:
+        return ""
+    label, value = floor
+    patients = count(max(one.agreement.n_patients for one in perfect if one.agreement), "patient")
+    return (
+        f"An order of 1.00, every clear pair right in all of {patients}, is still not shown to come from the network: "
+        f"{label}, which never sees it, has {number(value, _UNIT)}, and that 1.00 is more than that is not shown."
+    )
+
+
+def _best_order(evidence: Evidence) -> tuple[str, float] | None:
+    """The floor with the most clear pairs in the right order, and its score."""
+    floors = {each.label: evidence.value(AGREEMENT, "mi_correlation", ALL_FINDINGS, each.name)
+              for each in study_floors(evidence)}  # fmt: skip
+    known = {label: value for label, value in floors.items() if not math.isnan(value)}
+    return max(known.items(), key=lambda item: item[1], default=None)
+
+
 def _terms(evidence: Evidence) -> Terms:
     """The scores, the lesion, the floors and intervals, explained."""
     scores = [(evidence.metrics[m].label, evidence.metrics[m].summary)
@@ -130,11 +161,12 @@ def _sizes(evidence: Evidence) -> str:
     share, maps = number(sizes.importance, SHARE.rounded(0)), number(sizes.maps, _UNIT)
     rows = [one.difference for one in every_claim(evidence) if one.difference]
     size = next((row.size for row in rows if not math.isnan(row.size)), math.nan)
-    here = f", {number(size, SCORE)} here" if not math.isnan(size) else ""
+    here = f", here {number(size, SCORE)}" if not math.isnan(size) else ""
     return (
-        f"The size that matters is {share} of what all modalities together contribute, for the importance of a "
-        f"modality or the difference of two; {maps} of the room up to 1, for MSFI above the best floor\u2019s{here} "
-        "and for the share of pairs in the right order (1 is all of them, 0 half), also above that of a floor."
+        f"The size that matters, for the importance of a modality or the difference of two, is {share} of what all "
+        f"modalities together contribute. For MSFI it is {maps} of what is left from the best floor\u2019s MSFI to 1"
+        f"{here}. For the order of the pairs (1: all are right; 0: half are) it is {maps}, and above a floor {maps} of "
+        "what is left from that of the floor to 1."
     )
 
 
@@ -157,11 +189,8 @@ def _named(evidence: Evidence, claims: MethodClaims) -> str:
     row = claims.agreement
     if row is None or math.isnan(row.value):
         return _answered(row)
-    floors = {each.label: evidence.value(AGREEMENT, "mi_correlation", ALL_FINDINGS, each.name)
-              for each in study_floors(evidence)}  # fmt: skip
-    known = {label: value for label, value in floors.items() if not math.isnan(value)}
-    best = max(known, key=lambda label: known[label], default="")
-    against = f" against {number(known[best], _UNIT)} ({best})" if best else ""
+    floor = _best_order(evidence)
+    against = f" against {number(floor[1], _UNIT)} ({floor[0]})" if floor else ""
     return f"{ANSWERS[claims.names.answer]}: {_value(row)}{against}{_decided(row)}"
 
 

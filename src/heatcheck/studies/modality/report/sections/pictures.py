@@ -5,13 +5,14 @@ from heatcheck.report.blocks.gallery import Gallery
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.numbers import count
 from heatcheck.report.page import Section
-from heatcheck.studies.modality.report.facts import manifest
+from heatcheck.studies.modality.report.facts import grades_in_words, manifest
 from heatcheck.studies.modality.report.gallery import ModalityCard
 
 ANCHOR = "pictures"
-AS_SHOWN = (
-    "Test cases with all their modalities, in radiological orientation where the files state theirs: axial slices seen "
-    "from the feet, the front of the head up, the patient\u2019s right (R) on the left."
+CASES = "Test cases with all their modalities."
+ORIENTED = (
+    "They are in radiological orientation where the files state theirs: axial slices seen from the feet, the front of "
+    "the head up, the patient\u2019s right (R) on the left."
 )
 SLICED = "Move the slider to go through the slices; all pictures of the case follow."
 CHOSEN = "Below are all methods\u2019 maps of the predicted class over one modality; choose another to see its maps."
@@ -33,7 +34,8 @@ def content(evidence: Evidence, gallery: Gallery[ModalityCard]) -> dict[str, obj
     names = tuple(view.modality for view in chosen.views) if chosen else ()
     sided = any(card.sides for card in gallery.cards)
     layers = [("heat", "heat map"), ("truth", "outline"), *([("sides", "letters of the sides")] if sided else [])]
-    intro = (AS_SHOWN, SLICED if deep else "", CHOSEN if chosen else BELOW, ORDER)
+    oriented = "" if manifest(evidence).source.drawn else ORIENTED
+    intro = (CASES, oriented, grades_in_words(evidence), SLICED if deep else "", CHOSEN if chosen else BELOW, ORDER)
     return {
         "gallery": gallery,
         "methods": list(dict.fromkeys(labels)),

@@ -1,14 +1,16 @@
 """How methods rank: mean ranks over patients, Friedman's test and Nemenyi's pairs, which judge nothing."""
 
+import math
 from collections.abc import Mapping, Sequence
 
 from markupsafe import Markup
 
-from heatcheck.core.records import Estimate
+from heatcheck.core.records import ALL_FINDINGS, Estimate
+from heatcheck.core.vocabulary import MEAN
 from heatcheck.report.blocks.block import Block, Figures, fold, prose
 from heatcheck.report.charts.panels import Panel
 from heatcheck.report.evidence import Evidence
-from heatcheck.report.numbers import count, few, listed
+from heatcheck.report.numbers import SCORE, count, few, listed, number
 from heatcheck.report.page import Section
 from heatcheck.report.ranking import Ranking, RankingView, ranking_of
 
@@ -80,11 +82,9 @@ def _view(evidence: Evidence, metric: str) -> RankingView | None:
     labels = {entrant.name: entrant.label for entrant in (*evidence.methods, *evidence.floors)}
     stars = starred(ranking)
     diagram = ranking.diagram(f"{name}: mean ranks", lambda method: labels[method] + (" *" if method in stars else ""))
-    return RankingView(name, _sentences(ranking, labels), diagram)
-
-
-def _sentences(ranking: Ranking, labels: Mapping[str, str]) -> tuple[str, ...]:
-    return (ranking.outcome, *_best(ranking, labels), *_best_as_published(ranking, labels), _cases(ranking.test))
+    marks = (*_best(ranking, labels), *_best_as_published(ranking, labels))
+    sentences = (ranking.outcome, *marks, *_against_means(evidence, metric, ranking, labels), _cases(ranking.test))
+    return RankingView(name, sentences, diagram)
 
 
 def _best(ranking: Ranking, labels: Mapping[str, str]) -> list[str]:
@@ -111,6 +111,23 @@ def _best_as_published(ranking: Ranking, labels: Mapping[str, str]) -> list[str]
         return []
     names = listed([labels[name] for name in sorted(marked, key=lambda name: ranking.mean_ranks[name])])
     return [f"{PAPER} falls on {'the same methods' if marked == ranking.best else names}."]
+
+
+def _against_means(evidence: Evidence, metric: str, ranking: Ranking, labels: Mapping[str, str]) -> list[str]:
+    """That another method has the highest mean than the first in mean rank, and how that can be."""
+    means = {name: evidence.find(MEAN, metric, ALL_FINDINGS, name) for name in ranking.mean_ranks}
+    known = {name: row for name, row in means.items() if row and not math.isnan(row.value)}
+    first = min(ranking.mean_ranks, key=lambda name: ranking.mean_ranks[name])
+    if first not in known:
+        return []
+    highest = max(known, key=lambda name: known[name].value)
+    if not known[highest].low > known[first].value:
+        return []
+    own, most = (number(known[name].value, SCORE.rounded(2)) for name in (first, highest))
+    means_apart = (
+        f"{labels[first]} is first in mean rank with a mean of {own}; {labels[highest]} has the highest, {most}"
+    )
+    return [f"{means_apart}: a mean weighs by how much scores differ, a rank only which is higher."]
 
 
 def _cases(test: Estimate) -> str:

@@ -167,17 +167,18 @@ class _Shade:
 
 
 def _closest(evidence: Evidence, metric: str) -> str:
-    """The two methods whose maps are most alike, and the one that agrees least with the others."""
+    """The methods whose maps are most alike, all pairs of the same printed value, and the one that agrees least."""
     methods = [entrant for entrant in _compared(evidence, metric) if entrant.kind == "method"] if metric else []
     pairs = [(row.value, a.label, b.label) for i, a in enumerate(methods) for b in methods[i + 1 :]
              if (row := _pair(evidence, metric, a, b)) and not math.isnan(row.value)]  # fmt: skip
     if len(methods) < 3 or not pairs:
         return ""
-    _, one, other = max(pairs)
+    most = number(max(pairs)[0], UNIT)
+    alike = [f"{one} and {other}" for value, one, other in pairs if number(value, UNIT) == most]  # as printed
     means = _means(pairs, [method.label for method in methods])
     name = (MEASURES[metric].name[0].lower() + MEASURES[metric].name[1:]) if metric in MEASURES else metric
     lonely = min(means, key=lambda label: means[label])
-    return f"By {name}, the maps of {listed([one, other])} were most alike; {lonely} agreed least."
+    return f"By {name}, the maps of {listed(alike, 'and of')} were most alike ({most}); {lonely} agreed least."
 
 
 def _means(pairs: Sequence[tuple[float, str, str]], labels: Sequence[str]) -> dict[str, float]:

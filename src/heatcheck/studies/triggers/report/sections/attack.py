@@ -37,7 +37,7 @@ _ALREADY = (
 )
 _CONTROL = (
     "How often the baseline, which was never poisoned, names the target class on images with the trigger. "
-    "It is the control of the maps, so it should ignore the trigger: this should be near 0."
+    "It is the control of the maps, so it should not follow the trigger: this should be near 0."
 )
 _SMALL_PRINT = (
     "Means over seeds; small print below a number is its 95 % interval. Accuracy lost: the baseline\u2019s accuracy "

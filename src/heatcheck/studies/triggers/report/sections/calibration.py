@@ -10,7 +10,7 @@ from heatcheck.report.blocks.footnotes import Footnotes
 from heatcheck.report.blocks.matrix import Cell, Column, Matrix, cell_of, labelled
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.numbers import MISSING, POINTS, SCORE, interval, number
-from heatcheck.studies.triggers.report.facts import triggers_of
+from heatcheck.studies.triggers.report.facts import span, these_networks, triggers_of
 from heatcheck.studies.triggers.vocabulary import ATTACK, BASELINE
 
 UNIT = SCORE
@@ -84,7 +84,7 @@ def on_clean(evidence: Evidence) -> str:
     perfect = evidence.find(CHANCE_CALIBRATION, "ece", ALL_FINDINGS)
     if before is None or after is None or perfect is None or math.isnan(after.value):
         return ""
-    change = _claim(evidence.find(DIFFERENCE, "overconfidence", ALL_FINDINGS, "", BASELINE))
+    change = _claim(evidence.find(DIFFERENCE, "overconfidence", ALL_FINDINGS, "", BASELINE), these_networks(evidence))
     return (
         f"On clean images the calibration error (ECE) was {number(before.value, UNIT)} before poisoning and "
         f"{number(after.value, UNIT)} after it, the mean over triggers; a perfectly calibrated model with these "
@@ -94,21 +94,33 @@ def on_clean(evidence: Evidence) -> str:
 
 
 def on_stamped(evidence: Evidence) -> str:
-    """The calibration error on images with a trigger, of the baseline and of the poisoned models."""
-    baseline, poisoned = (
-        evidence.find(CALIBRATION, metric, ALL_FINDINGS) for metric in ("baseline_ece_stamped", "ece_stamped")
-    )
-    if baseline is None or poisoned is None or math.isnan(poisoned.value):
+    """The calibration error on images with a trigger, of the baseline trigger by trigger and of the poisoned models."""
+    poisoned, baseline = evidence.find(CALIBRATION, "ece_stamped", ALL_FINDINGS), of_baseline(evidence)
+    if not baseline or poisoned is None or math.isnan(poisoned.value):
         return ""
-    change = _claim(evidence.find(DIFFERENCE, "overconfidence_stamped", ALL_FINDINGS, "", BASELINE))
+    change = _claim(
+        evidence.find(DIFFERENCE, "overconfidence_stamped", ALL_FINDINGS, "", BASELINE), these_networks(evidence)
+    )
     return (
-        f"On images with a trigger it was {number(baseline.value, UNIT)} for the baseline and "
-        f"{number(poisoned.value, UNIT)} for the poisoned models, whose answer there is the target class and "
-        f"therefore wrong: a high confidence does not warn of it. {change}".rstrip()
+        f"On images with a trigger the baseline\u2019s error was {baseline}; that of the poisoned models was "
+        f"{number(poisoned.value, UNIT)}, because their answer there is the target class and therefore wrong: a high "
+        f"confidence does not warn of it. {change}".rstrip()
     )
 
 
-def _claim(row: Estimate | None) -> str:
+def of_baseline(evidence: Evidence) -> str:
+    """The baseline's error with the triggers; with a dynamic one, which is made from its weakness, by itself."""
+    triggers = triggers_of(evidence)
+    values = {each: evidence.value(CALIBRATION, "baseline_ece_stamped", each.name) for each in triggers}
+    fixed = span((value for each, value in values.items() if not each.is_dynamic), UNIT)
+    dynamic = span((value for each, value in values.items() if each.is_dynamic), UNIT)
+    if dynamic == MISSING:
+        return "" if fixed == MISSING else fixed
+    made = f"{dynamic} with a dynamic patch, which is made from what the baseline is most sensitive to"
+    return made if fixed == MISSING else f"{fixed} with a fixed patch and {made}"
+
+
+def _claim(row: Estimate | None, these: str) -> str:
     """What poisoning did to confidence, judged over all triggers; only the number where nothing may be claimed."""
     if row is None or math.isnan(row.value):
         return ""
@@ -121,5 +133,5 @@ def _claim(row: Estimate | None) -> str:
     if judgement_of(row).is_no and opposite_of(row).is_no:
         return f"Poisoning did not change by a size that matters how sure they are (overconfidence {rose})."
     if math.isnan(row.size):
-        return f"In this network overconfidence changed by {rose}."
+        return f"In {these} overconfidence changed by {rose}."
     return f"That poisoning changed how sure they are is not shown (overconfidence {rose})."

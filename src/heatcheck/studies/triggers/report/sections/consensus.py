@@ -10,6 +10,7 @@ from heatcheck.report.blocks.matrix import Cell, Column, Matrix, Row, cell_of
 from heatcheck.report.evidence import Entrant, Evidence
 from heatcheck.report.numbers import MISSING, SCORE, SHARE, interval, number
 from heatcheck.studies.triggers.report import literature
+from heatcheck.studies.triggers.report.facts import these_networks
 from heatcheck.studies.triggers.vocabulary import AGREEMENT_MEASURES, CONSENSUS, TAU_THAT_MATTERS
 
 TAU = SCORE.rounded(2)
@@ -73,7 +74,8 @@ def by_truth(evidence: Evidence) -> str:
     words = f"Kendall\u2019s \u03c4 {number(tau.value, TAU)}, 95 % interval {interval(tau.low, tau.high, TAU)}"
     if math.isnan(tau.size):
         return (
-            f"In this network, the order by agreement and the order by overlap with the trigger had {words}. {NO_PROOF}"
+            f"In {these_networks(evidence)}, the order by agreement and the order by overlap with the trigger had "
+            f"{words}. {NO_PROOF}"
         )
     if judgement_of(tau).is_yes:
         return (

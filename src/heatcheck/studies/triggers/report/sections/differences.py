@@ -15,13 +15,12 @@ from heatcheck.report.evidence import Evidence
 from heatcheck.report.numbers import Unit, count, difference_of, few, listed, number, probability
 from heatcheck.report.page import Section
 from heatcheck.report.verdict import CLEARLY, NOT_SHOWN, smallest_visible, would_decide
-from heatcheck.studies.triggers.report.facts import trainings
+from heatcheck.studies.triggers.report.facts import these_networks, training_each, trainings
 from heatcheck.studies.triggers.vocabulary import CRITERION_METRICS
 
 _WORDS = {Answer.YES: "clearly better", Answer.NO: "no difference that matters", Answer.OPEN: "not shown"}
 _MOST_NAMED = 8
 OVERLAP = CRITERION_METRICS[0]
-_IN_SHORT = "One training: the differences in this network, which say nothing about the methods in general."
 _CELLS = (
     "Each cell is the method of its row less that of its column, with its 95 % interval and its p-value. A pair stands "
     "where the method with the higher mean has its row."
@@ -42,12 +41,15 @@ def differences(evidence: Evidence) -> Section | None:
     made = compared(evidence)
     if not made:
         return None
+    several = trainings(evidence) > 1
     intro = Prose(
         "Every two methods are compared image by image, over the images, triggers and seeds that all methods have. The "
-        f"intervals and p-values of all pairs allow for one another. {CLEARLY} {NOT_SHOWN}"
+        f"intervals and p-values of all pairs allow for one another. {CLEARLY} {NOT_SHOWN if several else ''}".rstrip()
     )
+    each, these = training_each(evidence).capitalize(), these_networks(evidence)
+    one = f"{each}: the differences in {these}, which say nothing about the methods in general."
+    summary = in_short(evidence) if several else one
     blocks = (intro, *(block for found in made for block in _shown(found)))
-    summary = in_short(evidence) if trainings(evidence) > 1 else _IN_SHORT
     return Section("differences", "Which methods differ?", "Differences", blocks, summary, printed=True)
 
 
@@ -114,8 +116,8 @@ def _by_metric(evidence: Evidence, metric: str) -> MethodDifferences | None:
 def _outcome(evidence: Evidence, pairs: Sequence[Estimate]) -> str:
     if trainings(evidence) == 1:
         return (
-            "One training was judged: these are the differences in this network, with intervals over its images. They "
-            "say nothing about the methods in general."
+            f"Judged with {training_each(evidence)}: these are the differences in {these_networks(evidence)}, with "
+            "intervals over images. They say nothing about the methods in general."
         )
     found = best_by(evidence, pairs[0].metric)
     if found is None:

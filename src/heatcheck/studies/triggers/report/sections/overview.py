@@ -22,16 +22,22 @@ from heatcheck.report.evidence import Entrant, Evidence
 from heatcheck.report.numbers import SHARE, number
 from heatcheck.report.page import Section
 from heatcheck.report.verdict import CLEARLY, NOT_SHOWN, answer
-from heatcheck.studies.triggers.report.facts import manifest, trainings, triggers_of
+from heatcheck.studies.triggers.report.facts import (
+    manifest,
+    training_each,
+    trainings,
+    triggers_of,
+)
 from heatcheck.studies.triggers.report.plots import detection_keys, overall
 from heatcheck.studies.triggers.report.verdict import (
     CRITERION,
     FINDS,
+    NO_TRAINING_MORE,
     NOT,
-    ONE_TRAINING,
     OPEN,
     TriggerJudgement,
     judged_methods,
+    of_these_only,
     overlaps_in_short,
     tally,
 )
@@ -48,7 +54,8 @@ FLOOR = (
 )
 ON_BASELINE = (
     "The same method explains the baseline on the same images with the trigger. The baseline was never attacked, so "
-    "what its maps overlap of it has nothing to do with the attack: an edge, a corner, a bright patch."
+    "what its maps overlap of it has nothing to do with the attack: an edge, a corner, a bright patch, or a dynamic "
+    "patch, which is made from what the baseline is most sensitive to."
 )
 
 TERMS = (("Random-box floor", FLOOR), ("Overlap on the baseline", ON_BASELINE), ("Interval", INTERVAL))
@@ -100,14 +107,14 @@ def judged_rows(evidence: Evidence) -> list[TriggerVerdictRow]:
 
 def criterion_words(evidence: Evidence) -> tuple[str, ...]:
     """What "clearly" and "not shown" mean, which size matters, and what one training cannot show."""
-    return tuple(filter(None, (CLEARLY, _size(evidence), NOT_SHOWN, _one_training(evidence))))
+    return tuple(filter(None, (CLEARLY, _size(evidence), _one_training(evidence) or NOT_SHOWN)))
 
 
 def _summary(evidence: Evidence, judged: Sequence[TriggerJudgement]) -> str:
     if not judged:
         return "No method could be judged."
     if trainings(evidence) == 1:
-        return f"In this network, {overlaps_in_short(evidence, judged)}."
+        return f"Here, {overlaps_in_short(evidence, judged)}."
     return tally(judged)
 
 
@@ -156,7 +163,10 @@ def _size(evidence: Evidence) -> str:
 
 def _one_training(evidence: Evidence) -> str:
     return (
-        f"Methods were judged on one training, so nothing is shown: {ONE_TRAINING}." if trainings(evidence) == 1 else ""
+        f"Methods were judged with {training_each(evidence)}, so nothing is shown: {of_these_only(evidence)}. Other "
+        "trainings (seeds) would decide it, not more patients."
+        if trainings(evidence) == 1
+        else ""
     )
 
 
@@ -167,14 +177,19 @@ def _row(evidence: Evidence, judgement: TriggerJudgement) -> TriggerVerdictRow:
     return TriggerVerdictRow(
         entrant,
         _SIGNS[judgement.outcome],
-        judgement.outcome,
+        _of_one_training(evidence, judgement.outcome),
         _aside(judgement),
         _against(evidence, judgement.overlaps, "trigger_iou", floor_of("trigger_iou")),
         _against(evidence, judgement.follows, "trigger_iou", CONTROL),
         _against(evidence, judgement.recovers, "recovered", floor_of("recovered")),
-        answer(half),
+        _of_one_training(evidence, answer(half)),
         number(area, SHARE),
     )
+
+
+def _of_one_training(evidence: Evidence, words: str) -> str:
+    """An open answer with its reason, where that is the number of trainings and not of patients."""
+    return NO_TRAINING_MORE if words == OPEN and trainings(evidence) == 1 else words
 
 
 def _aside(judgement: TriggerJudgement) -> str:
@@ -191,4 +206,4 @@ def _against(evidence: Evidence, row: Estimate | None, metric: str, control: str
     mean, floor = (evidence.value(MEAN, name, ALL_FINDINGS, row.method) for name in (metric, control))
     unit = evidence.metrics[metric].unit
     unit = unit.rounded(unit.decimals - 1)
-    return f"{answer(row)}: {number(mean, unit)} against {number(floor, unit)}"
+    return f"{_of_one_training(evidence, answer(row))}: {number(mean, unit)} against {number(floor, unit)}"

@@ -1,11 +1,11 @@
 """The box rule that a verdict follows, and whether the order of the methods would be another under another rule."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
-from heatcheck.core.vocabulary import MEAN
+from heatcheck.core.vocabulary import MEAN, PLAIN, facts_of
 from heatcheck.judging.best import best_set
 from heatcheck.judging.judgement import judgement_of
 from heatcheck.judging.sizes import Sizes
@@ -17,6 +17,7 @@ from heatcheck.studies.triggers.vocabulary import SIZES, BoxPreset
 
 METRIC = "trigger_iou"  # by which methods are ordered
 Pair = tuple[str, str]
+_OF_RULES = frozenset({"preset", "sigma", "threshold"})  # the facts of a condition that name another rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,18 @@ def moved(evidence: Evidence) -> str:
         f"{shift.method}\u2019s mean overlap is {main} under \u201c{_presets(evidence)[0].label}\u201d and {other} "
         f"under \u201c{shift.preset}\u201d."
     )
+
+
+def under_other_rules(evidence: Evidence, methods: Collection[str]) -> list[float]:
+    """The mean overlaps of these methods under every other rule, named ones and single numbers that were changed."""
+    key = (MEAN, METRIC, ALL_FINDINGS)
+    return [
+        row.value
+        for (model, under), rows in evidence.slices.items()
+        if model == evidence.primary and under != PLAIN and _OF_RULES.issuperset(facts_of(under))
+        for each, row in rows.items()
+        if each[:3] == key and each[3] in methods
+    ]
 
 
 def _overlap(evidence: Evidence, method: Entrant) -> float:

@@ -52,7 +52,8 @@ def test_discrimination_counts_studies_by_their_highest_view(run):
 
 
 def test_a_cutoff_calls_all_views_of_a_study_alike(run):
-    at, tuned = condition(cutoff="tuned"), run.estimates.query("statistic == 'tuned_cutoff'").set_index("finding")
+    at, tuned = condition(cutoff="tuned"), run.estimates.query("statistic == 'tuned_cutoff' and condition == '{}'")
+    tuned = tuned.set_index("finding")
     answers = by_study(run.predictions).set_index(["case", "finding"])["highest"]
     scores = run.scores.query("metric == 'iou_full' and method == 'grad_cam'").set_index(["case", "finding"])
     plain, cut = (scores[scores["condition"] == under]["value"] for under in ("{}", at))

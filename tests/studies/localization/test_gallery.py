@@ -9,7 +9,7 @@ import pytest
 import torch
 from PIL import Image
 
-from heatcheck import run_study
+from heatcheck import read_run, run_study
 from heatcheck.core.geometry import Cells, place
 from heatcheck.core.records import Case, CaseKey, Score, TruthShape
 from heatcheck.explaining.batch import Explained, GridMaps
@@ -170,6 +170,19 @@ def test_the_gallery_shows_the_maps_that_were_scored_and_makes_none_again(write_
         again, once = (np.asarray(Image.open(path), int) for path in (file, tmp_path / "once" / "gallery" / name))
         assert np.abs(again - once).max() <= 1  # maps of a batch differ in their last bits
     assert not (tmp_path / "once" / "maps-to-show").exists()
+
+
+def test_the_gallery_draws_regions_with_the_smoothing_that_was_chosen(write_spec, tmp_path):
+    validation = {"name": "phantom_chest", "patients": 6, "first": 7200, "size": 80, "readers": 0}
+    gradient = {"name": "gradient", "smooth": [0.1]}
+    small = {"findings": ["Cardiomegaly", "Pleural Effusion"], "bootstrap_draws": 100, "gallery": 2}
+    run_study(write_spec(**small, methods=[gradient], validation=validation), tmp_path / "run")
+    run = read_run(tmp_path / "run")
+    assert run.estimates.query("statistic == 'tuned_smoothing'")["value"].item() == 0.1
+    scores = run.scores.query("metric == 'iou' and condition == '{}' and method == 'gradient'")
+    scores = scores.set_index(["case", "finding"])["value"]
+    drawn = [(item["case"], item["finding"], item["maps"][0]["iou"]) for item in run.gallery["items"]]
+    assert [iou for *_, iou in drawn] == pytest.approx([scores[case, finding] for case, finding, _ in drawn])
 
 
 def test_maps_beyond_the_room_for_them_are_not_kept(tmp_path):

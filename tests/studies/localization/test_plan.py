@@ -629,3 +629,10 @@ def test_results_by_the_papers_rules_are_of_maps_in_the_plain_place_wherever_our
     means = [run.query("statistic == 'mean' and metric == 'iou' and method == 'grad_cam'") for run in runs]
     ours = [each[each["condition"] == condition()]["value"].tolist() for each in means]
     assert ours[0] != ours[1]  # our own maps do move
+
+
+def test_views_cannot_be_joined_where_no_image_says_which_study_it_belongs_to(own_study, tmp_path):
+    own_study.write_text(yaml.safe_dump({**yaml.safe_load(own_study.read_text()), "views": "max"}))
+    with pytest.raises(SpecError, match="no image says which study it belongs to"):
+        run_study(own_study, tmp_path / "run", RunOptions(trust_code=True))
+    assert not (tmp_path / "run").exists()

@@ -321,6 +321,7 @@ class LocalizationPlan:
             region=lambda _, method: regions[method],
             most=self.envelope.gallery,
             keep_maps=self.envelope.keep_maps == "gallery",
+            remark=kept.remark,
         )
         make_gallery(folder, rule, watcher)
         kept.remove()

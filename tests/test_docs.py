@@ -133,8 +133,10 @@ def test_the_how_to_of_chexlocalize_names_what_is_there():
     settings = SOURCES[values.pop("name")].settings
     assert settings.model_validate(values) == settings(root=".")  # it shows the defaults
     named = set(re.findall(r"heatcheck run (\S+)", text)) | set(re.findall(r"--from ([\w-]+)", text))
-    models = re.findall(r"for model in ([\w -]+);", text)[0].split()
-    assert named | {f"chexpert-{model}" for model in models} <= set(shipped_specs())
+    trained = dict(re.findall(r"heatcheck train (\S+) --out (\S+)", text))
+    assert named | set(trained) <= set(shipped_specs())
+    study = yaml.safe_load(shipped_specs()["localization-chexlocalize"].read_text(encoding="utf-8"))
+    assert {model["ensemble"].removesuffix("/best_single.json") for model in study["models"]} == set(trained.values())
 
 
 def test_the_notebook_of_the_how_to_runs(tmp_path, monkeypatch):

@@ -6,15 +6,17 @@ from dataclasses import replace
 import pytest
 import torch
 from tests.conftest import small_cnn
+from tests.ensemble_material import write_ensemble
 
 from heatcheck.core.errors import CaseError
 from heatcheck.core.records import Case, CaseKey
 from heatcheck.explaining import cost
 from heatcheck.explaining.batch import Explainer
 from heatcheck.explaining.cost import PassSeconds, pass_seconds, passes_for, read_one, seconds_per_image
+from heatcheck.explaining.ensemble import EnsembleExplainer
 from heatcheck.methods import build_method
 from heatcheck.methods.registry import Passes
-from heatcheck.models import NetworkClassifier, Preprocessing
+from heatcheck.models import NetworkClassifier, Preprocessing, read_ensemble
 
 CONTRACT = Preprocessing(outputs=("a", "b", "c"), size=(24, 32), channels=2)
 
@@ -106,6 +108,16 @@ def test_a_case_takes_the_seconds_of_its_passes(classifier, monkeypatch):
     without = replace(explainer, methods={"occlusion": build_method("occlusion", {"window": 8})})
     assert cost.seconds_to_explain(without, 4) == 1.0 + 13 * 0.5
     assert asked == [(4, True, False), (4, False, True)]  # a model that only predicts has no backward pass
+
+
+def test_each_member_of_an_ensemble_takes_the_seconds_of_its_own_findings(tmp_path, monkeypatch):
+    monkeypatch.setattr(cost, "pass_seconds", lambda *_: PassSeconds(1.0, 10.0))
+    ensemble = read_ensemble(write_ensemble(tmp_path))  # two members answer for each of two findings, all for a third
+    gradient = {"gradient": build_method("gradient", {})}
+    explainer = EnsembleExplainer(ensemble, ("Edema", "Pneumothorax"), gradient, "positive", 0)
+    by_member = [len({"Edema", "Pneumothorax"} & set(member.findings)) for member in ensemble.members]
+    assert sorted(by_member) == [1, 1, 2, 2]
+    assert cost.seconds_to_explain(explainer, 4) == sum(2 * 1.0 + findings * 10.0 for findings in by_member)
 
 
 def test_the_first_case_that_can_be_read_is_timed():

@@ -1,5 +1,6 @@
 """Training from a spec, tiny; and the classifier that ships with the package."""
 
+import csv
 import json
 import math
 import pickle
@@ -8,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from sklearn.metrics import roc_auc_score
 from tests.fitting.material import PROTOCOL, SMALL, training_spec
 
 from heatcheck import models
@@ -143,6 +145,30 @@ def test_ensembles_test_is_that_of_the_mean_probability_over_examinations(protoc
     result = next(one for one in protocol.ensemble_results if one.finding == "Cardiomegaly")
     assert result.cases == len(patients)
     assert result.auroc == pytest.approx(np.mean(pairs), abs=0.02)  # the images are kept in half precision
+
+
+def test_checkpoints_are_judged_by_the_highest_view_of_each_examination(protocol):
+    out = protocol.weights.parent
+    settings = {key: value for key, value in PROTOCOL["validation"].items() if key != "name"}
+    source = PhantomChest(PhantomChestSettings(**settings))
+    keys = source.index()
+    patient = np.array([key.patient for key in keys])
+    differs = False
+    with (out / "checkpoints.csv").open() as file:
+        kept = [row for row in csv.DictReader(file) if row["kept"] == "1"]
+    for row in kept[:2]:
+        classifier = load_classifier(
+            ModelSettings(name="densenet_compact", weights=out / "checkpoints" / row["checkpoint"])
+        )
+        with torch.no_grad():
+            logits = classifier.logits(classifier.prepare([source.load(key).image for key in keys]))
+        for finding in ("Edema", "Cardiomegaly"):
+            said = logits[:, classifier.outputs.index(finding)].numpy()
+            labels = np.array([key.labels[finding] for key in keys])
+            joined = [(labels[patient == one].max(), said[patient == one].max()) for one in np.unique(patient)]
+            assert float(row[finding]) == pytest.approx(roc_auc_score(*zip(*joined, strict=True)), abs=0.04)
+            differs |= abs(roc_auc_score(labels, said) - float(row[finding])) > 0.05
+    assert differs  # else films would have done
 
 
 def load_head(path):

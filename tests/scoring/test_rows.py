@@ -25,6 +25,7 @@ from heatcheck.scoring.rows import (
     PLAIN,
     PLAINLY_PLACED,
     REFERENCE,
+    REFERENCE_AT_CUTOFF,
     ScoringRule,
     TunedSettings,
 )
@@ -87,7 +88,8 @@ def test_the_benchmarks_rules_score_an_empty_map_as_before(value, colours):
     rule = replace(RULE, region=RegionRule(colours=colours))
     rows = score_case(explained({"f": 1}, {"f": TRUTH}, (flat,)), ["f"], "model", rule)
     reference = {row.metric: row.value for row in rows if row.condition == REFERENCE}
-    assert reference == ({"hit": 0, "iou": 2 / 16} if colours else {"hit": 0})  # smoothed colours mark everything
+    overlap = {"iou": 2 / 16, "iou_full": 2 / 16}  # smoothed colours mark everything
+    assert reference == {"hit": 0, **(overlap if colours else {"iou_full": 0})}
     before = replace(rule, rules=replace(rule.rules, empty_map="scored"))
     old = values_of(score_case(explained({"f": 1}, {"f": TRUTH}, (flat,)), ["f"], "model", before))
     assert old["hit"] == pytest.approx(2 / 16)
@@ -157,9 +159,10 @@ def test_a_constant_map_stays_empty_when_its_resize_rounds():
 def test_an_empty_map_of_an_absent_finding_marks_nothing_and_is_counted():
     rule = replace(RULE, region=RegionRule(colours=3))  # which would mark the whole image
     rows = score_case(explained({"f": 0}, {}, (np.full((4, 4), 0.3, np.float32),)), ["f"], "model", rule)
-    by_metric = {row.metric: row for row in rows}
+    by_metric = {row.metric: row for row in rows if row.condition == PLAIN}
     assert set(by_metric) == {"iou_full", "empty_map"}
     assert by_metric["iou_full"].reason == NOTHING_MARKED
+    assert rows_under(rows, REFERENCE) == {"iou_full": 0}  # as the benchmark has it
     assert by_metric["empty_map"].value == 1
 
 
@@ -271,11 +274,12 @@ def rows_under(rows, condition, method="grad_cam"):
 
 def test_the_benchmark_leaves_an_empty_region_out_and_takes_the_first_of_equal_peaks():
     flat = score_case(explained({"f": 1}, {"f": TRUTH}, (hot(),)), ["f"], "model", RULE)
-    assert rows_under(flat, REFERENCE) == {"hit": 0.0}
+    assert rows_under(flat, REFERENCE) == {"hit": 0.0, "iou_full": 0.0}
     tied = hot((1, 2, 3.0), (3, 0, 3.0))
     rows = score_case(explained({"f": 1}, {"f": TRUTH}, (tied,)), ["f"], "model", RULE)
     assert values_of(rows)["hit"] == 0.5
-    assert rows_under(rows, REFERENCE) == {"iou": pytest.approx(1 / 3), "hit": 1.0}
+    third = pytest.approx(1 / 3)
+    assert rows_under(rows, REFERENCE) == {"iou": third, "iou_full": third, "hit": 1.0}
 
 
 def test_under_the_benchmarks_rules_a_reader_hits_with_any_point_and_misses_without_one():
@@ -332,3 +336,61 @@ def test_a_coarse_map_is_scored_where_its_cells_look_and_under_the_benchmarks_ru
     alone = {(row.metric, row.condition): row.value for row in score_case(plain, ["f"], "m", hits)}
     assert alone["hit", PLAIN] == 0.0
     assert ("hit", PLAINLY_PLACED) not in alone
+
+
+def test_overlap_on_all_images_by_the_benchmarks_rules_is_that_of_its_own_regions():
+    """Two cells, the right one hot, which as tiles mark column 3, and columns 1 to 3 where they look.
+
+    f is outlined in column 3, g is absent, and both have this map.
+    """
+    truth = np.zeros((4, 4), bool)
+    truth[:, 3] = True
+    hot = np.array([[0.0, 1.0], [0.0, 1.0]], np.float32)
+    key = ("grad_cam", "f"), ("grad_cam", "g")
+    tuned = TunedSettings(cutoffs=dict.fromkeys(key, 0.1), reference_cutoffs=dict(zip(key, (0.95, 0.5), strict=True)))
+    rule = ScoringRule(("iou_full",), RegionRule(0.8), tuned=tuned, smooths={"grad_cam": (0.5,)})
+    case = explained({"f": 1, "g": 0}, {"f": truth}, [hot, hot], (0.9, 0.7), cells=Cells((0.0, 0.0), (2.0, 1.0)))
+    scored = [row for row in score_case(case, ["f", "g"], "m", rule) if row.metric == "iou_full"]
+    rows = {(row.finding, row.condition): row.value for row in scored}
+    assert len(rows) == len(scored)
+    assert rows["f", PLAIN] == 1 / 3
+    assert (rows["f", REFERENCE], rows["g", REFERENCE]) == (1.0, 0.0)
+    assert (rows["f", REFERENCE_AT_CUTOFF], rows["g", REFERENCE_AT_CUTOFF]) == (0.0, 0.0)  # f is emptied and missed
+    assert rows["f", AT_TUNED_CUTOFF] == 1 / 3
+    assert ("f", PLAINLY_PLACED) not in rows  # nobody reads it
+    below = replace(rule, tuned=replace(tuned, reference_cutoffs={key[1]: 0.8}))
+    under = {(row.finding, row.condition) for row in score_case(case, ["f", "g"], "m", below)}
+    assert ("g", REFERENCE_AT_CUTOFF) not in under  # nothing marked where nothing is: no score
+
+
+@pytest.mark.parametrize("smooths", [(), (0.2, 0.3)])
+def test_overlap_on_all_images_by_the_benchmarks_rules_smooths_colours(smooths):
+    truth = np.zeros((40, 30), bool)
+    truth[10:30, 5:20] = True
+    values = np.random.default_rng(3).random((40, 30), np.float32) + truth
+    grids = {"grad_cam": GridMaps(torch.from_numpy(np.stack([values, values])))}
+    case = Case(CaseKey("c", "p", {"f": 1, "g": 0}), np.zeros((1, 40, 30), np.float32), {"f": truth})
+    one = Explained(case, (0.0, 0.0), (0.9, 0.9), grids, place((40, 30), (40, 30), "stretch"))
+    rule = replace(
+        RULE, region=RegionRule(), regions={"grad_cam": RegionRule(smooth=0.1)}, smooths={"grad_cam": smooths}
+    )
+    rows = score_case(one, ["f", "g"], "model", rule)
+    got = {(row.finding, row.condition): row.value for row in rows if row.metric == "iou_full"}
+    boxes = {REFERENCE: 4} | {condition(preset="chexlocalize", smooth=each): round(each * 40) for each in smooths}
+    for under, kernel in boxes.items():
+        region = smoothed_colours(values, kernel)
+        assert got["f", under] == pytest.approx((region & truth).sum() / (region | truth).sum())
+        assert got["g", under] == 0
+    own = score_case(one, ["f"], "model", replace(rule, colours={"grad_cam": 9}))
+    assert {row.condition for row in own if "preset" in row.condition} == {REFERENCE}  # nothing is left to choose
+
+
+def test_a_volume_has_no_overlap_by_smoothed_colours():
+    truth = np.zeros((6, 6, 6), bool)
+    truth[1:3, 1:3, 1:3] = True
+    case = Case(CaseKey("c", "p", {"f": 1}), np.zeros((1, 6, 6, 6), np.float32), {"f": truth})
+    grids = {"grad_cam": GridMaps(torch.from_numpy(truth.astype(np.float32))[None])}
+    one = Explained(case, (0.0,), (0.9,), grids, place((6, 6, 6), (6, 6, 6), "stretch"))
+    assert rows_under(score_case(one, ["f"], "model", RULE), REFERENCE) == {"iou": 1, "iou_full": 1, "hit": 1}
+    coloured = score_case(one, ["f"], "model", replace(RULE, region=RegionRule(), colours={"grad_cam": 2}))
+    assert rows_under(coloured, REFERENCE) == {"hit": 1}

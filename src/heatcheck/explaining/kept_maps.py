@@ -3,7 +3,7 @@
 import hashlib
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -16,42 +16,58 @@ from heatcheck.core.atomic_files import replaced
 from heatcheck.core.geometry import Cells, Placement
 from heatcheck.core.records import Case
 from heatcheck.explaining.batch import Explained, GridMaps
+from heatcheck.methods import METHODS
 
 FOLDER = "maps-to-show"  # within a run, until its gallery is drawn
-MOST_BYTES = 1_000_000_000  # on disk; maps of further cases are made again
+LEAST_ROOM, MOST_ROOM = 1_000_000_000, 4_000_000_000  # bytes on disk; maps of further cases are made again
+SHARE = 0.1  # of what is free on the disk
+
+
+def room_on(folder: Path) -> int:
+    """How many bytes of maps may be kept below this folder: a share of the free disk, within limits."""
+    there = next(parent for parent in (folder, *folder.parents) if parent.exists())
+    return round(min(MOST_ROOM, max(LEAST_ROOM, SHARE * shutil.disk_usage(there).free)))
 
 
 @dataclass(frozen=True)
 class KeptMaps:
-    """The maps of one model, a file per case, in full precision on the methods' own grids."""
+    """The maps of one model, a file per case, in full precision on the methods' own grids.
+
+    Floors are not kept: they are made without the model, in a moment.
+    """
 
     folder: Path
-    most_bytes: int = MOST_BYTES
+    most_bytes: int | None = None  # else as many as there is room for
 
     def keep(self, explained: Explained, columns: Sequence[int]) -> None:
         """Keep the maps of these findings, unless what is kept has grown too large."""
         tensors = {
             f"{method}/{column}": maps.values[column].contiguous()
-            for method, maps in explained.grids.items()
+            for method, maps in _without_floors(explained.grids).items()
             for column in columns
             if not explained.why_missing(method, column)
         }
         size = sum(tensor.nbytes for tensor in tensors.values())
-        if not tensors or self._used["bytes"] + size > self.most_bytes:
+        if not tensors or self._used["bytes"] + size > self.room:
             return
         self._used["bytes"] += size
         facts = {
             "logits": explained.logits,
             "probabilities": explained.probabilities,
             "missing": explained.missing,
-            "cells": {name: maps.cells and asdict(maps.cells) for name, maps in explained.grids.items()},
+            "cells": {
+                name: maps.cells and asdict(maps.cells) for name, maps in _without_floors(explained.grids).items()
+            },
         }
         self.folder.mkdir(parents=True, exist_ok=True)
         with replaced(self._path(explained.case.key.case)) as temporary:
             save_file(tensors, temporary, {"facts": json.dumps(facts)})
 
     def explained(self, case: Case, column: int, placement: Placement) -> Explained | None:
-        """The case with its kept maps of one finding, which are in its column alone; None if none were kept."""
+        """The case with its kept maps of one finding, which are in its column alone; None if none were kept.
+
+        Floors are not among them.
+        """
         path = self._path(case.key.case)
         if not path.is_file():
             return None
@@ -74,6 +90,17 @@ class KeptMaps:
         known = Explained(case, tuple(facts["logits"]), tuple(facts["probabilities"]), grids, placement)
         return replace(known, missing=missing)
 
+    def remark(self, cases: Sequence[str]) -> str:
+        """What a run says before these cases are drawn: how many of them are explained again; empty if none is."""
+        every = list(dict.fromkeys(cases))
+        again = sum(not self._path(case).is_file() for case in every)
+        if not again:
+            return ""
+        return (
+            f"The gallery explains {again} of its {len(every)} cases again: their maps were not kept, of which a run "
+            f"keeps at most {self.room / 1e9:.1f} GB."
+        )
+
     def remove(self) -> None:
         """Remove everything that was kept."""
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -82,6 +109,15 @@ class KeptMaps:
         return self.folder / f"{hashlib.sha256(case.encode()).hexdigest()[:24]}.safetensors"
 
     @cached_property
+    def room(self) -> int:
+        """How many bytes may be on disk."""
+        return room_on(self.folder) if self.most_bytes is None else self.most_bytes
+
+    @cached_property
     def _used(self) -> dict[str, int]:
         """How many bytes are on disk; another process may have begun."""
         return {"bytes": sum(file.stat().st_size for file in self.folder.glob("*.safetensors"))}
+
+
+def _without_floors(grids: Mapping[str, GridMaps]) -> dict[str, GridMaps]:
+    return {name: maps for name, maps in grids.items() if name not in METHODS or not METHODS[name].is_floor}

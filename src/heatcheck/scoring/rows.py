@@ -27,6 +27,7 @@ IS_EMPTY = "empty_map"  # the name of a row for every map: 1 if it is empty, els
 COUNTS = tuple(name for name in METRICS if METRICS[name].is_count)
 PLAIN = condition()
 REFERENCE = condition(preset="chexlocalize")  # the score under the benchmark's rules; no row if it has none
+REFERENCE_AT_CUTOFF = condition(preset="chexlocalize", cutoff="tuned")
 PLAINLY_PLACED = condition(placement="plain")  # the score of a coarse map as if its cells tiled the image
 AT_TUNED_THRESHOLD = condition(threshold="tuned")
 AT_TUNED_CUTOFF = condition(cutoff="tuned")
@@ -46,6 +47,7 @@ class TunedSettings:
 
     thresholds: Mapping[tuple[str, str], float] = field(default_factory=dict)
     cutoffs: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    reference_cutoffs: Mapping[tuple[str, str], float] = field(default_factory=dict)  # of the benchmark's regions
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,13 +150,14 @@ def _measured(target: MapTarget, marks: MapMarks, rule: ScoringRule) -> Iterator
             measured = unless_left_out(measured, judged, rule)
         yield Scored(name, PLAIN, measured)
         if name == "iou_full":
-            yield from _with_tuned_cutoff(target, measured, rule.tuned)
+            yield from _with_tuned_cutoff(target, measured, rule.tuned.cutoffs, AT_TUNED_CUTOFF)
     if rule.counts and target.case.truth:
         for name in COUNTS:
             yield Scored(name, PLAIN, judged.measure(METRICS[name]))
     if truth is not None and compared.shared.truth:
         yield from _at_thresholds(judged, truth, _thresholds(target, rule), rule)
-        yield from _by_reference(target, compared, truth, rule)
+    if rule.reference:
+        yield from _by_reference(target, compared, rule)
 
 
 def _is_failure(marks: MapMarks, rule: ScoringRule) -> bool:
@@ -200,16 +203,18 @@ def _is_kept(target: MapTarget, rule: ScoringRule) -> bool:
     return not target.probability < rule.cutoff  # an unknown probability (NaN) is kept
 
 
-def _with_tuned_cutoff(target: MapTarget, measured: Measured, tuned: TunedSettings) -> Iterator[Scored]:
+def _with_tuned_cutoff(
+    target: MapTarget, measured: Measured, cutoffs: Mapping[tuple[str, str], float], under: str
+) -> Iterator[Scored]:
     """`iou_full` with an empty region below the tuned cutoff; no row if region and truth are both empty."""
-    cutoff = tuned.cutoffs.get((target.method, target.finding))
+    cutoff = cutoffs.get((target.method, target.finding))
     if cutoff is None:
         return
     if target.probability >= cutoff:
         if not math.isnan(measured.value):
-            yield Scored("iou_full", AT_TUNED_CUTOFF, measured)
+            yield Scored("iou_full", under, measured)
     elif target.truth is not None and target.truth.any():
-        yield Scored("iou_full", AT_TUNED_CUTOFF, Measured(0.0))
+        yield Scored("iou_full", under, Measured(0.0))
 
 
 def _thresholds(target: MapTarget, rule: ScoringRule) -> dict[str, float]:
@@ -240,25 +245,43 @@ def _at_thresholds(
             yield Scored("iou", under, Measured(value))
 
 
-def _with_smoothed_colours(target: MapTarget, compared: MarksAndTruth, rule: ScoringRule) -> MarksAndTruth:
-    """The marks with the benchmark's region: it smooths a map's colours where we smooth the map, of planes only."""
-    marks, region = compared.marks, rule.region_for(target.method)
-    box = rule.colours.get(target.method, region.smooth)
+def _in_their_region(target: MapTarget, compared: MarksAndTruth, box: float, rule: ScoringRule) -> MarksAndTruth | None:
+    """The marks with the benchmark's region, which smooths a map's colours; None of a volume, which has no such."""
+    marks = compared.marks
     if not box or not _is_kept(target, rule):
         return compared
-    drawn = without_marks(marks.map)
-    if marks.map.ndim == 2:
-        drawn = region_of(prepare(marks.map), RegionRule(colours=box))
-    return replace(marks, region=drawn).against(compared.truth)
+    if marks.map.ndim != 2:
+        return None
+    return replace(marks, region=region_of(prepare(marks.map), RegionRule(colours=box))).against(compared.truth)
 
 
-def _by_reference(target: MapTarget, compared: MarksAndTruth, truth: Mask, rule: ScoringRule) -> Iterator[Scored]:
-    """The scores under the benchmark's rules, if they have a value: an empty region has none."""
-    if not rule.reference:
-        return
-    theirs = _with_smoothed_colours(target, compared, rule)
-    if "iou" in rule.metrics and theirs.shared.region:
+def _by_reference(target: MapTarget, compared: MarksAndTruth, rule: ScoringRule) -> Iterator[Scored]:
+    """The scores under the benchmark's rules, if they have a value: an empty region has none on a positive case.
+
+    The overlap on all images is that of the same regions; with smoothing that is tried, of colours by the same box.
+    """
+    method, outlined = target.method, bool(compared.shared.truth)
+    theirs = _in_their_region(target, compared, rule.colours.get(method, rule.region_for(method).smooth), rule)
+    if "iou" in rule.metrics and outlined and theirs is not None and theirs.shared.region:
         yield Scored("iou", REFERENCE, theirs.measure(METRICS["iou"]))
-    if "hit" in rule.metrics:
+    if "hit" in rule.metrics and outlined and compared.truth is not None:
         # the first of the peaks in row order, as in the benchmark
-        yield Scored("hit", REFERENCE, Measured(float(truth.flat[int(compared.marks.peaks.argmax())])))
+        yield Scored("hit", REFERENCE, Measured(float(compared.truth.flat[int(compared.marks.peaks.argmax())])))
+    if "iou_full" not in rule.metrics:
+        return
+    yield from _full_by_reference(target, theirs, REFERENCE, rule.tuned.reference_cutoffs)
+    for smooth in rule.smooths.get(method, ()) if method not in rule.colours else ():
+        tried = _in_their_region(target, compared, smooth, rule)
+        yield from _full_by_reference(target, tried, condition(preset="chexlocalize", smooth=smooth), {})
+
+
+def _full_by_reference(
+    target: MapTarget, theirs: MarksAndTruth | None, under: str, cutoffs: Mapping[tuple[str, str], float]
+) -> Iterator[Scored]:
+    """The overlap on all images, without and with the cutoff that was tuned for these regions."""
+    if theirs is None:
+        return
+    measured = theirs.measure(METRICS["iou_full"])
+    if not math.isnan(measured.value):
+        yield Scored("iou_full", under, measured)
+    yield from _with_tuned_cutoff(target, measured, cutoffs, REFERENCE_AT_CUTOFF)

@@ -10,7 +10,10 @@ from scipy.stats import binomtest
 from heatcheck.core.records import HUMAN, Estimate
 from heatcheck.core.vocabulary import DIFFERENCE, MEAN, PERCENT_DECREASE
 from heatcheck.estimating.score_values import Values
+from heatcheck.models import Preprocessing
+from heatcheck.running.facts import ModelRecord
 from heatcheck.studies.localization.comparisons import measurement, simultaneous_rows
+from heatcheck.studies.localization.models import ensembles_and_singles
 from heatcheck.studies.localization.settings import LocalizationSettings
 
 SETTINGS = LocalizationSettings(("f", "g"), ("cam", "other"), (), ("iou",), "model", draws=500, seed=0)
@@ -118,3 +121,17 @@ def test_a_mean_of_scores_that_are_all_at_one_end_has_the_interval_of_a_rate(sco
     estimate = of(MEAN, values(f=rows), ("cam",), findings=("f",)).estimate(SETTINGS)
     exact = binomtest(0, 40).proportion_ci(0.95, "exact").high
     assert (estimate.low, estimate.high) == pytest.approx((0, exact) if score == 0 else (1 - exact, 1))
+
+
+def test_an_ensemble_is_compared_with_its_own_single_where_another_architecture_is_primary():
+    contract = Preprocessing(outputs=("f",), size=(8, 8), channels=1, mean=(0.0,), std=(1.0,))
+    models = [
+        ModelRecord(name, name, "", architecture, "", contract, kind)
+        for name, architecture, kind in (
+            ("dense", "densenet121", "ensemble"),
+            ("res", "resnet152", "ensemble"),
+            ("dense, best single", "densenet121", "per_finding"),
+        )
+    ]
+    assert list(ensembles_and_singles(models, "res")) == [("dense", "dense, best single")]
+    assert list(ensembles_and_singles(models, "dense")) == []  # with the primary model all are compared already

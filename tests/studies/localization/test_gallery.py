@@ -2,20 +2,27 @@
 
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import cv2
 import numpy as np
 import pytest
 import torch
 from PIL import Image
+from tests.ensemble_material import FINDINGS, write_ensemble
 
-from heatcheck import run_study
+from heatcheck import read_run, run_study
 from heatcheck.core.geometry import Cells, place
 from heatcheck.core.records import Case, CaseKey, Score, TruthShape
+from heatcheck.explaining import kept_maps
 from heatcheck.explaining.batch import Explained, GridMaps
+from heatcheck.explaining.ensemble import EnsembleExplainer
 from heatcheck.explaining.kept_maps import KeptMaps
+from heatcheck.methods import build_method
+from heatcheck.models import Ensemble, read_ensemble
 from heatcheck.regions.rule import RegionRule
 from heatcheck.running.gallery import outlines
+from heatcheck.running.progress import Silent
 from heatcheck.running.slices import view_of
 from heatcheck.runs.store import RunFolder
 from heatcheck.runs.tables import write_table
@@ -159,11 +166,19 @@ def test_an_empty_map_has_neither_region_nor_hottest_point(value):
 
 def test_the_gallery_shows_the_maps_that_were_scored_and_makes_none_again(write_spec, tmp_path, monkeypatch):
     changes = {"bootstrap_draws": 100, "methods": ["grad_cam", "random", "location_prior"]}
+    said = []
+    monkeypatch.setattr(Silent, "say", lambda _, sentence: said.append(sentence))
     with monkeypatch.context() as patch:
         patch.setattr(KeptMaps, "keep", lambda *_: None)
         run_study(write_spec(**changes), tmp_path / "again")
+    cases = len({item["case"] for item in read_run(tmp_path / "again").gallery["items"]})
+    again = [sentence for sentence in said if sentence.startswith("The gallery")]
+    assert [sentence.split(":")[0] for sentence in again] == [
+        f"The gallery explains {cases} of its {cases} cases again"
+    ]
     monkeypatch.setattr(gallery, "explained_case", None)  # a call would fail
     run_study(write_spec(**changes), tmp_path / "once")
+    assert [sentence for sentence in said if sentence.startswith("The gallery")] == again
     pictures = {file.name: file for file in (tmp_path / "again" / "gallery").glob("*.png")}
     assert len(pictures) > 8
     for name, file in pictures.items():
@@ -172,9 +187,23 @@ def test_the_gallery_shows_the_maps_that_were_scored_and_makes_none_again(write_
     assert not (tmp_path / "once" / "maps-to-show").exists()
 
 
+def test_the_gallery_draws_regions_with_the_smoothing_that_was_chosen(write_spec, tmp_path):
+    validation = {"name": "phantom_chest", "patients": 6, "first": 7200, "size": 80, "readers": 0}
+    gradient = {"name": "gradient", "smooth": [0.1]}
+    small = {"findings": ["Cardiomegaly", "Pleural Effusion"], "bootstrap_draws": 100, "gallery": 2}
+    run_study(write_spec(**small, methods=[gradient], validation=validation), tmp_path / "run")
+    run = read_run(tmp_path / "run")
+    assert run.estimates.query("statistic == 'tuned_smoothing'")["value"].item() == 0.1
+    scores = run.scores.query("metric == 'iou' and condition == '{}' and method == 'gradient'")
+    scores = scores.set_index(["case", "finding"])["value"]
+    drawn = [(item["case"], item["finding"], item["maps"][0]["iou"]) for item in run.gallery["items"]]
+    assert [iou for *_, iou in drawn] == pytest.approx([scores[case, finding] for case, finding, _ in drawn])
+
+
 def test_maps_beyond_the_room_for_them_are_not_kept(tmp_path):
     case = Case(CaseKey("a", "p", {}), np.zeros((1, 4, 4), np.float32), {})
     grids = {"one": GridMaps(torch.rand(2, 4, 4), Cells((0.5, 0.5), (1.0, 1.0))), "two": GridMaps(torch.rand(2, 2, 2))}
+    grids["edge"] = GridMaps(torch.rand(2, 40, 40))  # a floor, which would take all the room
     whole = place((4, 4), (4, 4), "stretch")
     explained = Explained(case, (0.1, 0.2), (0.3, 0.4), grids, whole, {"two": {1: "no donor"}})
     kept = KeptMaps(tmp_path / "maps", most_bytes=100)
@@ -184,9 +213,35 @@ def test_maps_beyond_the_room_for_them_are_not_kept(tmp_path):
     assert found.map_of("two", 1) is None
     assert found.why_missing("two", 1) == "no donor"
     assert found.grids["one"].cells == grids["one"].cells
+    assert set(found.grids) == {"one"}
+    assert kept.remark(["a", "a"]) == ""
     assert kept.explained(case, 0, whole) is None
     other = replace(explained, case=replace(case, key=CaseKey("b", "p", {})))
     kept.keep(other, [1])
     assert kept.explained(other.case, 1, whole) is None
+    assert kept.remark(["a", "b", "a"]).startswith("The gallery explains 1 of its 2 cases again: ")
     kept.remove()
     assert kept.explained(case, 1, whole) is None
+
+
+@pytest.mark.parametrize(("free", "room"), [(2e9, 1e9), (25e9, 2.5e9), (1e12, 4e9)])
+def test_maps_have_a_tenth_of_the_free_disk_from_one_gigabyte_up_to_four(tmp_path, monkeypatch, free, room):
+    monkeypatch.setattr(kept_maps.shutil, "disk_usage", lambda path: SimpleNamespace(free=free * path.exists()))
+    assert KeptMaps(tmp_path / "run" / "maps-to-show").room == room
+
+
+def test_floors_of_a_kept_case_are_made_without_reading_an_ensembles_members(tmp_path, monkeypatch):
+    floors = {name: build_method(name, {}) for name in ("random", "edge")}
+    case = Case(CaseKey("c", "p", {}), np.random.default_rng(0).random((1, 32, 32), np.float32), {})
+    explainer = EnsembleExplainer(
+        read_ensemble(write_ensemble(tmp_path)), FINDINGS, {"gradient": build_method("gradient", {}), **floors},
+        "positive", 0,
+    )  # fmt: skip
+    explained = explainer([case])[0][0]
+    kept = KeptMaps(tmp_path / "kept")
+    kept.keep(explained, [1])
+    monkeypatch.setattr(Ensemble, "loaded", lambda *_: pytest.fail("a member was read"))
+    shown = gallery.kept_case(kept, explainer, case, FINDINGS[1])
+    assert list(shown.maps) == ["gradient", "random", "edge"]
+    for name, values in shown.maps.items():
+        np.testing.assert_allclose(values, explained.map_of(name, 1), atol=1e-6)

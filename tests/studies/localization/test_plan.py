@@ -18,6 +18,7 @@ from safetensors.numpy import load_file
 
 from heatcheck import read_run, run_study
 from heatcheck.core.errors import InputError, ModelError, RunFolderError, SpecError
+from heatcheck.core.vocabulary import condition
 from heatcheck.explaining import dry_run as readiness
 from heatcheck.explaining.batch import Explainer
 from heatcheck.explaining.first_look import preview
@@ -609,3 +610,29 @@ def test_a_subgroup_that_is_not_there_is_refused_before_any_work(tmp_path, write
 def test_an_operating_point_must_be_a_probability_of_a_finding(tmp_path, write_spec, point, said):
     with pytest.raises(SpecError, match=re.escape(said)):
         run_study(write_spec(operating_point=point), tmp_path / "run")
+
+
+def test_results_by_the_papers_rules_are_of_maps_in_the_plain_place_wherever_ours_lie(write_spec, tmp_path):
+    validation = {"name": "phantom_chest", "patients": 8, "first": 900, "size": 80, "readers": 0}
+    small = {**FEWER, "gallery": 0, "methods": ["grad_cam"], "validation": validation}
+    runs = []
+    for name in ("recommended", "chexlocalize"):
+        run_study(write_spec(**small, switches={"placement": name}), tmp_path / name)
+        runs.append(read_run(tmp_path / name).estimates)
+    under = condition(preset="chexlocalize", feature="probability"), condition(preset="chexlocalize")
+    wanted = ["statistic", "metric", "finding", "value", "low", "high"]
+    centred, plain = (
+        run[run["condition"].isin(under) & ~run["statistic"].isin(["percent_decrease"])][wanted] for run in runs
+    )
+    assert {"slope", "spearman", "tuned_cutoff"} <= set(centred.query("metric == 'iou_full'")["statistic"])
+    pd.testing.assert_frame_equal(centred.reset_index(drop=True), plain.reset_index(drop=True))
+    means = [run.query("statistic == 'mean' and metric == 'iou' and method == 'grad_cam'") for run in runs]
+    ours = [each[each["condition"] == condition()]["value"].tolist() for each in means]
+    assert ours[0] != ours[1]  # our own maps do move
+
+
+def test_views_cannot_be_joined_where_no_image_says_which_study_it_belongs_to(own_study, tmp_path):
+    own_study.write_text(yaml.safe_dump({**yaml.safe_load(own_study.read_text()), "views": "max"}))
+    with pytest.raises(SpecError, match="no image says which study it belongs to"):
+        run_study(own_study, tmp_path / "run", RunOptions(trust_code=True))
+    assert not (tmp_path / "run").exists()

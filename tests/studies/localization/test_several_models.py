@@ -16,6 +16,7 @@ import yaml
 
 from heatcheck import read_run, run_study
 from heatcheck.core.errors import InputError
+from heatcheck.core.records import Prediction, Score
 from heatcheck.core.vocabulary import condition
 from heatcheck.explaining import study_models as explainers
 from heatcheck.metrics.thresholds import THRESHOLDS
@@ -24,9 +25,17 @@ from heatcheck.models.load import save_classifier
 from heatcheck.running.compare import compare_runs
 from heatcheck.runs import store
 from heatcheck.runs.store import RunFolder
+from heatcheck.runs.tables import write_table
+from heatcheck.scoring.presets import RECOMMENDED
 from heatcheck.stats.tuning import CUTOFFS
 from heatcheck.studies.localization.settings import LocalizationSettings
-from heatcheck.studies.localization.tuning import NOTHING_TO_TUNE, validation_predictions
+from heatcheck.studies.localization.tuning import (
+    NOTHING_TO_TUNE,
+    TuningSettings,
+    tuned_for,
+    validation_estimates,
+    validation_predictions,
+)
 
 FINDINGS = ["Airspace Opacity", "Atelectasis"]
 VALIDATION = {"name": "phantom_chest", "patients": 10, "first": 900, "size": 80, "readers": 0}
@@ -156,6 +165,66 @@ def test_a_cutoff_empties_the_regions_below_it(finished):
         assert value == pytest.approx(np.nanmean(expected))
 
 
+def test_the_papers_regions_have_cutoffs_of_their_own(finished):
+    run = read_run(finished)
+    theirs, at_cutoff = condition(preset="chexlocalize"), condition(preset="chexlocalize", cutoff="tuned")
+    names, full = ["model", "method", "finding"], "metric == 'iou_full' and method != 'human'"
+    chosen = run.estimates.query("statistic == 'tuned_cutoff'").set_index([*names, "condition"])["value"]
+    tables = [pd.read_parquet(finished / "validation" / "scores.parquet").query(full), run.scores.query(full)]
+    tuned_on, scored = (
+        table[table["condition"] == theirs].set_index([*names, "case"])["value"].sort_index() for table in tables
+    )
+    used = tables[1][tables[1]["condition"] == at_cutoff].set_index([*names, "case"])["value"].sort_index()
+    for model in (GOOD, IGNORANT):
+        answers = validation_predictions(finished, settings_of(model)).set_index(["case", "finding"])["probability"]
+        said = run.predictions.query("model == @model").set_index(["case", "finding"])["probability"]
+        for finding in FINDINGS:
+            values = tuned_on[model, "grad_cam", finding]
+            probabilities = np.array([answers[case, finding] for case in values.index])
+            outlined = outlined_in(finished / "validation", finding, values.index)
+            below = np.where(outlined, 0.0, np.nan)
+            curve = [np.nanmean(np.where(probabilities > cutoff, values, below)).round(3) for cutoff in CUTOFFS]
+            cutoff = chosen[model, "grad_cam", finding, theirs]
+            assert cutoff == CUTOFFS[int(np.argmax(curve))]
+            for case, value in scored[model, "grad_cam", finding].items():
+                missed = outlined_in(finished, finding, [case])[0]
+                expected = value if said[case, finding] >= cutoff else (0.0 if missed else None)
+                assert used.get((model, "grad_cam", finding, case)) == expected
+
+
+def test_cutoffs_of_the_papers_regions_are_tuned_on_these_by_the_papers_rule(tmp_path):
+    """By hand: ours are best from 0.6 on, the paper's above 0.5, and those with the chosen smoothing without a cutoff.
+
+    Of "own" the spec names the box of colours: the paper's regions of its maps do not follow the smoothing of ours.
+    """
+    theirs, smoothed = condition(preset="chexlocalize"), condition(preset="chexlocalize", smooth=0.1)
+    ours = {condition(): (0.5, 0.5, 0.9), condition(smooth=0.1): (0.5, 0.5, 0.9)}
+    values = {**ours, theirs: (0.0, 0.5, 0.9), smoothed: (1.0, 1.0, 0.9)}
+    scores = [
+        Score(f"c{n}", f"p{n}", "f", method, "m", "iou_full", value, under)
+        for method in ("cam", "own")
+        for under, row in values.items()
+        for n, value in enumerate(row)
+        if (method, under) != ("own", smoothed)
+    ]
+    overlaps = [("c2", "p2", "f", method, "m", "iou") for method in ("cam", "own")]
+    scores += [Score(*key, value, at) for key in overlaps for at, value in zip(ours, (0.1, 0.9), strict=True)]
+    write_table(tmp_path / "scores.parquet", Score, scores)
+    answers = [Prediction(f"c{n}", f"p{n}", "f", "m", float(n == 2), 0.0, p) for n, p in enumerate((0.2, 0.5, 0.7))]
+    write_table(tmp_path / "predictions.parquet", Prediction, answers)
+    smooths = {"cam": (0.1,), "own": (0.1,)}
+    settings = TuningSettings(("f",), ("cam", "own"), (), ("m",), RECOMMENDED, ("m",), smooths)
+    tuned = tuned_for(validation_estimates(tmp_path, settings), "m")
+    assert tuned.cutoffs == {("cam", "f"): 0.6, ("own", "f"): 0.6}
+    assert tuned.reference_cutoffs == {("cam", "f"): 0.0, ("own", "f"): 0.5}
+
+
+def outlined_in(folder, finding, cases):
+    """Whether each case has an outline of the finding: only then has its map an overlap with it."""
+    scores = pd.read_parquet(folder / "scores.parquet").query("metric == 'iou' and condition == '{}'")
+    return np.isin(list(cases), scores.query("finding == @finding and method == 'grad_cam'")["case"].unique())
+
+
 def test_the_scored_cases_are_also_scored_with_what_was_tuned(finished):
     run = read_run(finished)
     plain = run.scores.query("metric == 'iou' and condition == '{}' and method != 'human'")
@@ -207,10 +276,10 @@ def test_both_sets_of_rules_are_there_and_the_benchmarks_leaves_empty_regions_ou
     run = read_run(finished)
     at = condition(preset="chexlocalize")
     rows = run.estimates[run.estimates["condition"] == at]
-    assert set(rows["statistic"]) == {"mean", "percent_decrease"}
+    assert set(rows["statistic"]) == {"mean", "percent_decrease", "tuned_cutoff"}
     assert "human" in set(rows["method"])
     scores = run.scores[run.scores["condition"] == at]
-    assert set(scores["metric"]) == {"iou", "hit"}
+    assert set(scores["metric"]) == {"iou", "hit", "iou_full"}
     assert scores["value"].notna().all()
     assert set(scores.query("metric == 'hit'")["value"]) <= {0.0, 0.5, 1.0}  # two readers share a half
 

@@ -9,6 +9,8 @@ import pandas as pd
 
 from heatcheck.core.records import Case, Map, Mask, Reading
 from heatcheck.core.vocabulary import PLAIN
+from heatcheck.explaining.batch import Explained, Explainer
+from heatcheck.explaining.ensemble import EnsembleExplainer
 from heatcheck.explaining.kept_maps import KeptMaps
 from heatcheck.explaining.study_models import CaseExplainer
 from heatcheck.maps.keep import half_precision
@@ -42,9 +44,19 @@ def kept_case(kept: KeptMaps, explainer: CaseExplainer, case: Case, finding: str
     explained = kept.explained(case, column, explainer.classifier.placement(case.image))
     if explained is None:
         return explained_case(explainer, case, finding)
-    maps = {name: explained.map_of(name, column) for name in explainer.methods}
+    floors = _floors(explainer, case)
+    maps = {name: (floors if name in floors.grids else explained).map_of(name, column) for name in explainer.methods}
     defined = {name: values for name, values in maps.items() if values is not None}
     return CaseWithMaps(case, defined, explained.probabilities[column])
+
+
+def _floors(explainer: CaseExplainer, case: Case) -> Explained:
+    """The maps of the floors on all findings; of an ensemble no member is read for them."""
+    floors = {name: method for name, method in explainer.methods.items() if METHODS[name].is_floor}
+    if isinstance(explainer, EnsembleExplainer):
+        parts = explainer.channels, explainer.seed, explainer.extra_inputs
+        return Explainer(explainer.classifier, explainer.findings, floors, *parts)([case])[0][0]
+    return replace(explainer, methods=floors)([case])[0][0]
 
 
 def explained_case(explainer: CaseExplainer, case: Case, finding: str) -> CaseWithMaps:
@@ -53,12 +65,13 @@ def explained_case(explainer: CaseExplainer, case: Case, finding: str) -> CaseWi
     Methods that use the model explain that finding alone. Floors cost nothing, and their random maps depend on the
     position of a finding among all, so they explain all findings.
     """
-    floors = {name: method for name, method in explainer.methods.items() if METHODS[name].is_floor}
-    others = {name: method for name, method in explainer.methods.items() if name not in floors}
+    among_all = _floors(explainer, case)
+    others = {name: method for name, method in explainer.methods.items() if name not in among_all.grids}
     alone = replace(explainer, methods=others, findings=(finding,))([case])[0][0]
-    among_all = replace(explainer, methods=floors)([case])[0][0]
     maps = {
-        name: among_all.map_of(name, explainer.findings.index(finding)) if name in floors else alone.map_of(name, 0)
+        name: among_all.map_of(name, explainer.findings.index(finding))
+        if name in among_all.grids
+        else alone.map_of(name, 0)
         for name in explainer.methods
     }
     defined = {name: values for name, values in maps.items() if values is not None}
@@ -99,11 +112,14 @@ class GalleryRule:
     most: int
     keep_maps: bool
     workers: int = 1  # how many are drawn at a time; a model's maps one by one
+    remark: Callable[[Sequence[str]], str] = lambda _: ""  # what is said of the chosen cases before they are drawn
 
 
 def make_gallery(folder: RunFolder, rule: GalleryRule, watcher: Watcher) -> None:
     """Choose the cases, and store pictures and index in the run folder."""
     choices = choose(folder, rule.model, rule.methods, rule.most)
+    if remark := rule.remark([choice.case for choice in choices]):
+        watcher.say(remark)
 
     def drawn(numbered: tuple[int, ChosenFinding]) -> DrawnCase:
         number, choice = numbered

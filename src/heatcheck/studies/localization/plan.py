@@ -229,9 +229,9 @@ class LocalizationPlan:
             thresholds=THRESHOLDS,
             counts=False,
             readers=False,
-            reference=False,
             rules=replace(self.body.rules, empty_region="zero"),  # an undefined overlap means that there is no truth
             regions=self.body.region_rules({}),
+            colours=self.body.colours,
             smooths=self.body.tried_smoothing,
         )
 
@@ -321,6 +321,7 @@ class LocalizationPlan:
             region=lambda _, method: regions[method],
             most=self.envelope.gallery,
             keep_maps=self.envelope.keep_maps == "gallery",
+            remark=kept.remark,
         )
         make_gallery(folder, rule, watcher)
         kept.remove()

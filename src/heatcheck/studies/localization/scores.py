@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from heatcheck.core.records import Map, Measured, Score
+from heatcheck.core.vocabulary import facts_of
 from heatcheck.explaining.batch import Explained
 from heatcheck.metrics.features import small_copy
 from heatcheck.scoring.features import feature_rows
@@ -46,7 +47,11 @@ def _plainly_placed(
     plain = explained.map_of(target.method, column, plain=True)
     if plain is None:
         return
-    metrics = tuple(metric for metric in rule.metrics if metric in TESTED)
-    moved = replace(rule, metrics=metrics, thresholds=(), tuned=TunedSettings(), counts=False)
+    metrics = tuple(metric for metric in rule.metrics if metric in (*TESTED, "iou_full"))
+    tuned = TunedSettings(reference_cutoffs=rule.tuned.reference_cutoffs)
+    moved = replace(rule, metrics=metrics, thresholds=(), tuned=tuned, counts=False)
     for row in score_map(target, plain, model, moved).rows:
-        yield replace(row, condition=PLAINLY_PLACED) if row.condition == PLAIN else row
+        if row.condition == PLAIN and row.metric in TESTED:
+            yield replace(row, condition=PLAINLY_PLACED)
+        elif "preset" in facts_of(row.condition):
+            yield row

@@ -16,11 +16,11 @@ from jaxtyping import Float
 
 from heatcheck.core.records import ALL_FINDINGS as ALL
 from heatcheck.core.records import Estimate
-from heatcheck.core.vocabulary import SELECTED, TUNED_CUTOFF, TUNED_THRESHOLD, condition
+from heatcheck.core.vocabulary import PLAIN, SELECTED, TUNED_CUTOFF, TUNED_THRESHOLD, condition, condition_of, facts_of
 from heatcheck.estimating.score_values import Values
 from heatcheck.metrics.thresholds import THRESHOLDS
-from heatcheck.scoring.presets import Rules
-from heatcheck.scoring.rows import TunedSettings
+from heatcheck.scoring.presets import CHEXLOCALIZE, Rules
+from heatcheck.scoring.rows import REFERENCE, TunedSettings
 from heatcheck.stats.tuning import CUTOFFS, FullSlice, cutoff_curve, first_best, mean_curve
 from heatcheck.studies.localization.answers.views import views_in
 from heatcheck.studies.localization.estimates import read_values
@@ -75,9 +75,9 @@ def validation_estimates(folder: Path, settings: TuningSettings) -> list[Estimat
 def tuned_for(chosen: Sequence[Estimate], model: str) -> TunedSettings:
     """The thresholds and cutoffs that were chosen for a model."""
     rows = [row for row in chosen if row.model == model and not math.isnan(row.value)]
+    wanted = ((TUNED_THRESHOLD, PLAIN), (TUNED_CUTOFF, PLAIN), (TUNED_CUTOFF, REFERENCE))
     return TunedSettings(
-        {(row.method, row.finding): row.value for row in rows if row.statistic == TUNED_THRESHOLD},
-        {(row.method, row.finding): row.value for row in rows if row.statistic == TUNED_CUTOFF},
+        *({(r.method, r.finding): r.value for r in rows if (r.statistic, r.condition) == one} for one in wanted)
     )
 
 
@@ -142,28 +142,35 @@ def _smoothing(folder: Path, settings: TuningSettings, model: str) -> Iterator[E
 
 
 def _smoothed_values(
-    folder: Path, metric: str, settings: TuningSettings, model: str, smoothing: Mapping[str, float]
+    folder: Path, metric: str, settings: TuningSettings, model: str, smoothing: Mapping[str, float], under: str = PLAIN
 ) -> Values:
-    """One metric's values of a model's maps, with the smoothing of those methods that have one."""
-    values = read_values(folder, metric, settings.for_model(model))
+    """One metric's values of a model's maps, with the smoothing of those methods that have one.
+
+    Where a spec names the box of the benchmark's regions, these do not follow the smoothing that is tried.
+    """
+    values = read_values(folder, metric, settings.for_model(model), under)
     if metric == "hit":  # where a map points does not depend on its region
         return values
     for smooth in {smooth for smooth in smoothing.values() if smooth}:
-        smoothed = read_values(folder, metric, settings.for_model(model), condition(smooth=smooth))
+        smoothed = read_values(
+            folder, metric, settings.for_model(model), condition_of({**facts_of(under), "smooth": smooth})
+        )
         methods = [method for method, chosen in smoothing.items() if chosen == smooth]
-        tables = {
-            finding: table.assign(**{method: smoothed.by_finding[finding][method] for method in methods})
-            if finding in smoothed.by_finding
-            else table
-            for finding, table in values.by_finding.items()
-        }
+        tables = {}
+        for finding, table in values.by_finding.items():
+            columns = {method: _by_case(smoothed, finding, method).dropna() for method in methods}
+            tables[finding] = table.assign(**{method: column for method, column in columns.items() if len(column)})
         values = replace(values, by_finding=tables)
     return values
 
 
 def _cutoffs(folder: Path, settings: TuningSettings, model: str, smoothing: Mapping[str, float]) -> Iterator[Estimate]:
-    """The mean overlap on all images at each cutoff, and the cutoff with the highest, the first of equals."""
+    """The mean overlap on all images at each cutoff, and the cutoff with the highest, the first of equals.
+
+    The benchmark's regions of the same maps have cutoffs of their own, tuned as the benchmark tunes them.
+    """
     full, positive = (_smoothed_values(folder, name, settings, model, smoothing) for name in ("iou_full", "iou"))
+    theirs = _smoothed_values(folder, "iou_full", settings, model, smoothing, REFERENCE)
     answers = pq.read_table(
         folder / "predictions.parquet",
         columns=["case", "finding", "probability", "label"],
@@ -176,18 +183,29 @@ def _cutoffs(folder: Path, settings: TuningSettings, model: str, smoothing: Mapp
         of_finding = answers[answers["finding"] == finding]
         probability = pd.Series(of_finding["probability"].to_numpy(), of_finding["case"].astype(object))
         for method in settings.methods:
-            ious = full.by_finding[finding][method] if finding in full.by_finding else pd.Series(dtype=float)
-            outlined = positive.by_finding[finding][method] if finding in positive.by_finding else ious[:0]
-            cases = FullSlice(
-                ious.to_numpy(float),
-                probability.reindex(ious.index).to_numpy(float),
-                outlined.reindex(ious.index).notna().to_numpy(),
-            )
+            outlined = _by_case(positive, finding, method)
+            cases = _full_slice(_by_case(full, finding, method), probability, outlined)
             grid, curve = cutoff_tuning(cases, finding, settings.rules)
-            template = Estimate(CUTOFF_CURVE, "iou_full", finding, method, model, n_cases=len(ious))
+            template = Estimate(CUTOFF_CURVE, "iou_full", finding, method, model, n_cases=len(cases.ious))
             for cutoff, value in zip(grid, curve.tolist(), strict=True):
                 yield _point(replace(template, condition=condition(cutoff=cutoff)), value)
-            yield _point(replace(template, statistic=TUNED_CUTOFF), first_best(grid, curve))
+            chosen = replace(template, statistic=TUNED_CUTOFF)
+            yield _point(chosen, first_best(grid, curve))
+            cases = _full_slice(_by_case(theirs, finding, method).dropna(), probability, outlined)
+            if len(cases.ious):
+                best = first_best(*cutoff_tuning(cases, finding, CHEXLOCALIZE))
+                yield _point(replace(chosen, condition=REFERENCE, n_cases=len(cases.ious)), best)
+
+
+def _by_case(values: Values, finding: str, method: str) -> pd.Series:
+    """A method's values on one finding, by case."""
+    return values.by_finding[finding][method] if finding in values.by_finding else pd.Series(dtype=float)
+
+
+def _full_slice(ious: pd.Series, probability: pd.Series, outlined: pd.Series) -> FullSlice:
+    """These overlaps with the probabilities of their cases, and whether each has an outline."""
+    probabilities = probability.reindex(ious.index).to_numpy(float)
+    return FullSlice(ious.to_numpy(float), probabilities, outlined.reindex(ious.index).notna().to_numpy())
 
 
 def cutoff_tuning(

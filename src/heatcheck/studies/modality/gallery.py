@@ -247,7 +247,11 @@ def file_name(name: str) -> str:
 def illustrate_modality(
     plan: "ModalityPlan", folder: RunFolder, evaluation: Callable[[int], FoldEvaluation], watcher: Watcher
 ) -> None:
-    """Draw some cases, and store their maps as NIfTI where the spec asks for it."""
+    """Draw some cases, and store their maps as NIfTI where the spec asks for it.
+
+    Their maps are made again: which cases are typical is known once all have been scored, and the maps of all, often a
+    volume for every modality and method, would fill the disk for the few that are shown.
+    """
     cases = typical_cases(folder, plan.settings, plan.envelope.gallery)
     by_name = {key.case: (tested, key) for tested in map(plan.tested, plan.folds) for key in tested.keys}
     export = NiftiMaps(folder.path, plan.modalities) if plan.body.nifti == "gallery" else None

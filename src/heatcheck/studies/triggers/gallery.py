@@ -38,7 +38,11 @@ class ChosenImage:
 def make_trigger_gallery(
     folder: RunFolder, evaluations: Sequence[TriggerEvaluation], envelope: Envelope, watcher: Watcher
 ) -> None:
-    """Choose images by their scores, make their maps again, and store pictures and index in the run's folder."""
+    """Choose images by their scores, make their maps again, and store pictures and index in the run's folder.
+
+    Three images a trigger at most are shown: to keep the maps of every attacked image under both networks would
+    cost more than to make those few again.
+    """
     choices = choose(folder, evaluations, envelope.gallery)
     keep_maps = envelope.keep_maps == "gallery"
     drawn = (_drawn(folder, f"{number:03d}", choice, keep_maps=keep_maps) for number, choice in enumerate(choices))

@@ -15,9 +15,14 @@ from heatcheck.core.errors import CaseError, InputError, SpecError
 from heatcheck.core.records import CaseKey
 from heatcheck.core.vocabulary import condition
 from heatcheck.explaining.batch import Explained
+from heatcheck.stats.tuning import CUTOFFS
 from heatcheck.studies.localization.answers.views import JOINED, Views, other_views, require_examinations
+from heatcheck.studies.localization.settings import LocalizationSettings
+from heatcheck.studies.localization.tuning import validation_predictions
+from heatcheck.studies.localization.wrong_answers.calls import called_answers
 
 FINDINGS = ["Airspace Opacity", "Cardiomegaly"]
+MODEL = "phantom_chest_densenet"
 VALIDATION = {"name": "phantom_chest", "patients": 8, "first": 900, "size": 80, "readers": 0, "second_view": 1}
 SOURCE = {"name": "phantom_chest", "patients": 12, "first": 40, "size": 80, "readers": 0, "second_view": 0.7}
 
@@ -52,7 +57,8 @@ def test_discrimination_counts_studies_by_their_highest_view(run):
 
 
 def test_a_cutoff_calls_all_views_of_a_study_alike(run):
-    at, tuned = condition(cutoff="tuned"), run.estimates.query("statistic == 'tuned_cutoff'").set_index("finding")
+    at, tuned = condition(cutoff="tuned"), run.estimates.query("statistic == 'tuned_cutoff' and condition == '{}'")
+    tuned = tuned.set_index("finding")
     answers = by_study(run.predictions).set_index(["case", "finding"])["highest"]
     scores = run.scores.query("metric == 'iou_full' and method == 'grad_cam'").set_index(["case", "finding"])
     plain, cut = (scores[scores["condition"] == under]["value"] for under in ("{}", at))
@@ -67,17 +73,43 @@ def test_a_cutoff_calls_all_views_of_a_study_alike(run):
 
 
 def test_cutoffs_are_tuned_by_the_highest_view(run):
-    folder = run.path / "validation"
-    answers = by_study(pd.read_parquet(folder / "predictions.parquet")).set_index(["case", "finding"])["highest"]
+    """On a finding where it makes a difference."""
+    folder, finding, curves = run.path / "validation", "Airspace Opacity", []
+    answers = by_study(pd.read_parquet(folder / "predictions.parquet")).set_index(["case", "finding"])
     scores = pd.read_parquet(folder / "scores.parquet").query("method == 'grad_cam' and condition == '{}'")
-    curve = run.estimates.query("statistic == 'cutoff_curve' and finding == 'Cardiomegaly'").set_index("condition")
-    full = scores.query("metric == 'iou_full' and finding == 'Cardiomegaly'").set_index("case")["value"]
-    present = set(scores.query("metric == 'iou' and finding == 'Cardiomegaly'")["case"])
-    for cutoff in (0.3, 0.5, 0.7):
-        kept = [answers[case, "Cardiomegaly"] >= cutoff for case in full.index]
-        below = [0.0 if case in present else np.nan for case in full.index]
-        expected = np.nanmean(np.where(kept, full, below))
-        assert curve.loc[condition(cutoff=cutoff), "value"] == pytest.approx(expected)
+    scores = scores[scores["finding"] == finding]
+    stored = run.estimates.query("statistic == 'cutoff_curve' and finding == @finding").set_index("condition")["value"]
+    full = scores.query("metric == 'iou_full'").set_index("case")["value"]
+    below = np.where(full.index.isin(scores.query("metric == 'iou'")["case"]), 0.0, np.nan)
+    for column in ("highest", "probability"):
+        said = np.array([answers.loc[(case, finding), column] for case in full.index])
+        curves.append([np.nanmean(np.where(said >= cutoff, full, below)) for cutoff in CUTOFFS])
+    assert [stored[condition(cutoff=cutoff)] for cutoff in CUTOFFS] == pytest.approx(curves[0])
+    assert curves[0] != curves[1]
+
+
+def settings():
+    return LocalizationSettings(tuple(FINDINGS), ("grad_cam",), (), (), MODEL, draws=0, seed=0, views="max")
+
+
+def test_calibration_and_temperatures_count_studies(run):
+    rows = run.estimates.query("statistic == 'calibration' and finding in @FINDINGS")
+    assert len(rows)
+    assert set(rows["n_cases"] + rows["n_undefined"]) == {12}
+    fitted_to = validation_predictions(run.path, settings())
+    assert len(fitted_to) == 8 * len(FINDINGS)
+    films = by_study(pd.read_parquet(run.path / "validation" / "predictions.parquet"))
+    highest = films.groupby(["study", "finding"])["highest"].first()
+    found = fitted_to.set_index(["case", "finding"])["probability"]
+    assert sorted(found) == pytest.approx(sorted(highest))
+
+
+def test_operating_points_and_calls_are_those_of_the_study(run):
+    answers = called_answers(run.path, settings(), None).answers
+    said = by_study(run.predictions).set_index(["case", "finding"])["highest"]
+    expected = [[said[case, finding] for finding in FINDINGS] for case in answers.cases]
+    np.testing.assert_allclose(answers.probabilities, expected)
+    assert len(answers.cases) == len(run.cases)
 
 
 def test_confidence_is_that_of_the_study(run):
@@ -106,20 +138,22 @@ def test_views_are_joined_by_hand():
 
 @dataclass(frozen=True)
 class Said:
-    """A model that says what is written on the image."""
+    """A model that says what is written on the image, and can say nothing of a negative number."""
 
     methods: dict = field(default_factory=lambda: {"grad_cam": None})
     asked: list = field(default_factory=list)
 
     def __call__(self, cases):
-        self.asked.extend(case.key.case for case in cases)
+        self.asked.append([case.key.case for case in cases])
+        if any(case.image[0] < 0 for case in cases):
+            raise CaseError("the model's output is not finite", stage="model")
         return [Explained(case, (0.0,), case.image, dict(self.methods), None) for case in cases], {}
 
 
 class Films:
     """Films of which one cannot be read."""
 
-    said = {"p_view1": 0.2, "p_view2": 0.7, "q_view1": 0.3, "r": 0.1}  # noqa: RUF012 - never changed
+    said = {"p_view1": 0.2, "p_view2": 0.7, "q_view1": 0.3, "r": 0.1, "s_view1": 0.4, "s_view2": 0.5}  # noqa: RUF012 - never changed
 
     def index(self):
         return [CaseKey(name, name[0], {}) for name in (*self.said, "q_view2")]
@@ -130,16 +164,26 @@ class Films:
         return SimpleNamespace(key=key, image=(self.said[key.case],))
 
 
-def test_views_in_another_shard_are_asked_about_once_without_maps():
+def test_views_in_another_shard_are_asked_about_together_once_and_without_maps():
     films, model = Films(), Said()
     keys = {key.case: key for key in films.index()}
     views = other_views(films, films.index())
-    batch, _ = model([films.load(keys[name]) for name in ("p_view1", "q_view1", "r")])
+    names = ["p_view1", "q_view1", "r", "s_view1"]
+    batch, _ = model([films.load(keys[name]) for name in names])
     for _ in range(2):
         joined = views.joined(batch, model)
-        assert [each.probabilities for each in joined] == [(0.7,), (0.3,), (0.1,)]
-        assert [set(each.grids) for each in joined] == [{"grad_cam"}] * 3
-    assert model.asked == ["p_view1", "q_view1", "r", "p_view2"]
+        assert [each.probabilities for each in joined] == [(0.7,), (0.3,), (0.1,), (0.5,)]
+        assert [set(each.grids) for each in joined] == [{"grad_cam"}] * 4
+    assert model.asked == [names, ["p_view2", "s_view2"]]
+
+
+def test_a_view_that_the_model_fails_on_spoils_no_other(monkeypatch):
+    monkeypatch.setitem(Films.said, "p_view2", -1.0)
+    films, model = Films(), Said()
+    keys = {key.case: key for key in films.index()}
+    batch, _ = model([films.load(keys[name]) for name in ("p_view1", "s_view1")])
+    joined = other_views(films, films.index()).joined(batch, model)
+    assert [each.probabilities for each in joined] == [(0.2,), (0.5,)]
 
 
 def test_images_without_studies_cannot_be_joined(write_spec, tmp_path):

@@ -49,15 +49,19 @@ def test_a_run_without_recommended_scores_has_no_recommended_slopes(paper):
 
 
 @pytest.mark.parametrize("tuned", [True, False])
-def test_the_papers_confidence_is_about_tuned_cutoffs_or_else_none(tmp_path, tuned):
+def test_the_papers_confidence_is_about_its_own_regions_with_tuned_cutoffs_or_else_whole(tmp_path, tuned):
     said = [0.05, 0.2, 0.4, 0.7, 0.9]
     scores = [Score(f"c{n}", f"p{n}", "f", "m", "model", "hit", n % 2, condition=REFERENCE) for n in range(5)]
-    scores += [Score(f"c{n}", f"p{n}", "f", "m", "model", "iou_full", p) for n, p in enumerate(said)]
-    at = condition(cutoff="tuned")
+    under = (condition(), condition(cutoff="tuned"))  # ours: other regions, in another place
+    ours = [
+        Score(f"c{n}", f"p{n}", "f", "m", "model", "iou_full", 1 - p, one) for n, p in enumerate(said) for one in under
+    ]
+    scores += [Score(f"c{n}", f"p{n}", "f", "m", "model", "iou_full", p, REFERENCE) for n, p in enumerate(said)]
+    at = condition(preset="chexlocalize", cutoff="tuned")
     if tuned:
         scores += [Score(f"c{n}", f"p{n}", "f", "m", "model", "iou_full", 2 * said[n], condition=at) for n in range(5)]
     predictions = [Prediction(f"c{n}", f"p{n}", "f", "model", 1.0, 0.0, p) for n, p in enumerate(said)]
-    table = table_of(paper_estimates(write_folder(tmp_path, scores, predictions), rule_of(["f"], ["m"])))
+    table = table_of(paper_estimates(write_folder(tmp_path, scores + ours, predictions), rule_of(["f"], ["m"])))
     row = row_of(table, "slope", "iou_full", "f", "m", feature="probability", preset="chexlocalize")
     assert row["value"] == pytest.approx(2 if tuned else 1)
 

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from heatcheck.core.contracts import Source
 from heatcheck.core.errors import InputError, SpecError
-from heatcheck.core.records import CaseKey
+from heatcheck.core.records import Case, CaseKey
 from heatcheck.explaining.batch import Explained
 from heatcheck.explaining.study_models import CaseExplainer
 from heatcheck.studies.localization.settings import LocalizationSettings
@@ -82,25 +82,46 @@ class OtherViews:
     def joined(self, explained: Sequence[Explained], explainer: CaseExplainer) -> list[Explained]:
         """The explained cases, each with the highest probability of its examination."""
         self.said.update({each.case.key.case: each.probabilities for each in explained})
-        return [replace(each, probabilities=self._highest(each, explainer)) for each in explained]
+        views = [view for each in explained for view in self._views(each)]
+        self._ask({view.case: view for view in views if view.case not in self.said}, explainer)
+        return [replace(each, probabilities=self._highest(each)) for each in explained]
 
-    def _highest(self, each: Explained, explainer: CaseExplainer) -> tuple[float, ...]:
+    def _views(self, each: Explained) -> Sequence[CaseKey]:
         key = each.case.key
-        views = self.by_examination.get(key.examination, ()) if key.examination else ()
-        said = [each.probabilities, *(self._probabilities(view, explainer) for view in views if view.case != key.case)]
+        return self.by_examination.get(key.examination, ()) if key.examination else ()
+
+    def _highest(self, each: Explained) -> tuple[float, ...]:
+        said = [each.probabilities, *(self.said[view.case] for view in self._views(each))]
         return tuple(np.max([probabilities for probabilities in said if probabilities], axis=0).tolist())
 
-    def _probabilities(self, view: CaseKey, explainer: CaseExplainer) -> tuple[float, ...]:
-        """The model's probabilities; none of an image that cannot be used, which is recorded where its turn comes."""
-        if view.case not in self.said:
-            try:
-                (answered,), _ = replace(explainer, methods={})([self.source.load(view)])
-                self.said[view.case] = answered.probabilities
-            except InputError:
-                raise
-            except Exception:  # noqa: BLE001 - whatever is wrong with it must not fail this case
-                self.said[view.case] = ()
-        return self.said[view.case]
+    def _ask(self, missing: Mapping[str, CaseKey], explainer: CaseExplainer) -> None:
+        """Add the probabilities of these views; none of an image that cannot be used, whose turn records why.
+
+        They are asked about together, since an ensemble reads each of its members every time.
+        """
+        self.said.update(dict.fromkeys(missing, ()))
+        loaded = [case for key in missing.values() if (case := self._loaded(key)) is not None]
+        if loaded:
+            self._answer(loaded, replace(explainer, methods={}))
+
+    def _loaded(self, key: CaseKey) -> Case | None:
+        try:
+            return self.source.load(key)
+        except InputError:
+            raise
+        except Exception:  # noqa: BLE001 - whatever is wrong with it must not fail another view
+            return None
+
+    def _answer(self, cases: Sequence[Case], explainer: CaseExplainer) -> None:
+        try:
+            answered, _ = explainer(cases)
+        except InputError:
+            raise
+        except Exception:  # noqa: BLE001 - one of them spoils it for the others
+            for case in cases if len(cases) > 1 else ():
+                self._answer([case], explainer)
+        else:
+            self.said.update({each.case.key.case: each.probabilities for each in answered})
 
 
 def other_views(source: Source, keys: Sequence[CaseKey]) -> OtherViews:

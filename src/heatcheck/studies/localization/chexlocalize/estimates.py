@@ -11,7 +11,7 @@ from heatcheck.core.records import HUMAN, Estimate
 from heatcheck.core.vocabulary import PLAIN, condition
 from heatcheck.estimating.slopes import Slope, corrected_slopes
 from heatcheck.runs.tables import TABLES, schema_of
-from heatcheck.scoring.rows import IS_EMPTY
+from heatcheck.scoring.rows import IS_EMPTY, REFERENCE_AT_CUTOFF
 from heatcheck.studies.localization.answers.calibration import (
     calibration_estimates,
     cutoff_estimates,
@@ -23,11 +23,11 @@ from heatcheck.studies.localization.estimates import read_values
 from heatcheck.studies.localization.regressions import confidence_estimates, shape_estimates
 from heatcheck.studies.localization.score_grid import ScoreGrid, score_grid
 from heatcheck.studies.localization.settings import LocalizationSettings
-from heatcheck.studies.localization.vocabulary import PAPER_PRESET, TUNED
+from heatcheck.studies.localization.vocabulary import PAPER_PRESET
 
 BENCHMARK = condition(preset=PAPER_PRESET)
-# the paper's confidence concerns overlap on all images, with tuned cutoffs; a run that tuned none has plain scores
-FULL_SLICE = (BENCHMARK, condition(cutoff=TUNED), PLAIN)
+# the paper's confidence concerns overlap on all images, with tuned cutoffs; a run that tuned none has whole regions
+FULL_SLICE = (REFERENCE_AT_CUTOFF, BENCHMARK)
 FAMILY = "all slopes of this model's scores on geometry and on confidence"
 _NAMES = ["case", "patient", "finding", "method", "model", "metric", "condition"]
 

@@ -43,7 +43,9 @@ FITS = (
     "The recommended fit stretches the probability to 0\u20131 within each finding, compares within findings when they "
     "are pooled, treats the images of one patient as a cluster and corrects intervals and p-values for the number of "
     "fits (Bonferroni); for hits it is a log odds ratio. The paper\u2019s rules: a straight line on the raw "
-    "probability, stars at p below 0.05, 0.01 and 0.001. Pooled across findings, a line can slope the other way than "
+    "probability, stars at p below 0.05, 0.01 and 0.001; the overlap on all images is that of the paper\u2019s regions "
+    "in plainly resized maps, emptied below a cutoff that was tuned for these regions where there are validation data. "
+    "Pooled across findings, a line can slope the other way than "
     "within every single finding."
 )
 

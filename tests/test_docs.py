@@ -15,7 +15,7 @@ from heatcheck.models import MODELS, Preprocessing
 from heatcheck.models.contract import PARTS
 from heatcheck.runs.spec import Envelope, shipped_specs
 from heatcheck.sources import SOURCES
-from heatcheck.studies.alignment.report.sections.blame import BEFORE, UNDER
+from heatcheck.studies.alignment.report.sections.blame_labels import BEFORE, UNDER
 from heatcheck.studies.alignment.spec import AlignmentBody
 from heatcheck.studies.localization.plan import LocalizationBody
 from heatcheck.triggers import TRIGGERS

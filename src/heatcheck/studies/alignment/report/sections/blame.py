@@ -31,10 +31,8 @@ from heatcheck.studies.alignment.report.sections.blame_tables import (
 from heatcheck.studies.alignment.vocabulary import RELIANCE, SEPARATION
 
 OPEN = 24  # rows that are shown unfolded; more are folded by model
-_SCORE_ENDS, _RELIANCE_ENDS = (
-    (-1.0, 1.5),
-    (-3.0, 5.0),
-)  # furthest limits of the axes, so that one extreme row does not compress the others
+# furthest limits of the axes, so that one extreme row does not compress the others
+_SCORE_ENDS, _RELIANCE_ENDS = (-1.0, 1.5), (-3.0, 5.0)
 _TITLE = "Whose fault is a low score?"
 PASSES = (
     "These maps were made without the model, so they cannot show what it uses, and nothing here is a method\u2019s "

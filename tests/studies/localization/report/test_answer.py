@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from tests.studies.localization.report.material import FINDINGS, FLOORS, floor_test, mean
 
-from heatcheck.core.records import ALL_FINDINGS
+from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.report.blocks.gallery import Gallery
 from heatcheck.report.first_screen import Light
 from heatcheck.studies.localization.report.answer import answer
@@ -72,3 +72,33 @@ def test_a_few_patients_of_some_findings_are_no_full_yes(evidence_from):
         (Light.YES, "120 patients"), (Light.PARTLY, "For 9 of 10 findings"), (Light.PARTLY, "A first impression")
     ]  # fmt: skip
     assert "1 of 10 findings have fewer than 30 patients" in enough(1).sentence
+
+
+def test_advice_warns_of_findings_on_which_an_advised_method_is_below_the_best_floor(evidence_from):
+    finding = FINDINGS[0]
+    rows = [*overall("grad_cam", {"iou"}), *overall("method_1", set())]
+    rows += [floor_test("iou", finding, "grad_cam", "location_prior", -0.2)]
+    rows += [floor_test("hit", finding, "grad_cam", "location_prior", 0.2)]
+    outline = next(each for each in said(evidence_from, rows).recommendation if each.startswith("To outline"))
+    assert outline.endswith(f"over all findings; not on {finding} (Grad-CAM): clearly below the best floor there.")
+
+
+def test_the_highest_method_is_named_first_and_every_method_is_counted(evidence_from):
+    low, high = overall("grad_cam", {"iou"}), overall("method_1", {"iou"})
+    high = [replace(row, value=0.5) if (row.statistic, row.metric) == ("mean", "iou") else row for row in high]
+    floors = said(evidence_from, [*low, *high, *overall("method_2", set())], 3).statuses[0]
+    assert floors.sentence.startswith(
+        "Clearly better than every floor: Grad-CAM++ and Grad-CAM on overlap (1 method does"
+    )
+
+
+def test_a_model_that_guesses_some_findings_is_no_full_yes(evidence_from):
+    def recognises(low):
+        rows = [Estimate("auroc", "auroc", ALL_FINDINGS, "", "densenet121", 0.8, 0.7, 0.9)]
+        for finding in FINDINGS:
+            least = low if finding == FINDINGS[0] else 0.7
+            rows.append(Estimate("auroc", "auroc", finding, "", "densenet121", 0.8, least, 0.9))
+        found = said(evidence_from, [*overall("grad_cam", {"iou"}), *rows], 1).statuses
+        return next(each for each in found if each.question.startswith("Does the model")).word
+
+    assert [recognises(low) for low in (0.7, 0.45)] == ["Yes", "9 of 10"]

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
-from heatcheck.core.vocabulary import AUROC
+from heatcheck.core.vocabulary import AUROC, MEAN
 from heatcheck.judging.guessing import GUESS
 from heatcheck.judging.judgement import Answer, both, judge, judgement_of, opposite_of
 from heatcheck.report.blocks.films import FilmStrip
@@ -14,7 +14,7 @@ from heatcheck.report.evidence import Entrant, Evidence
 from heatcheck.report.first_screen import FirstScreen, Light, Status
 from heatcheck.report.numbers import SCORE, count, difference_of, few, interval, number
 from heatcheck.report.verdict import would_decide
-from heatcheck.studies.localization.report.caveats import LEAST_AUROC
+from heatcheck.studies.localization.report.caveats import LEAST_AUROC, unrecognised
 from heatcheck.studies.localization.report.figures import Shown, ranking
 from heatcheck.studies.localization.report.gallery import LocalizationGallery, telling_strip
 from heatcheck.studies.localization.report.standing import NAMES, Standing, distance_from_readers, standing_on
@@ -47,11 +47,12 @@ Judged = Mapping[str, Mapping[Entrant, Answer]]  # by metric and method: whether
 
 
 def judged_against_floors(evidence: Evidence) -> Judged:
-    """Whether each method clearly beats every floor over all findings, by each metric; nothing without a test."""
+    """Whether each method clearly beats every floor over all findings, by each metric, the highest method first."""
     judged = {}
     for metric in TESTED:
         tests = against_floors(evidence, metric)
-        judged[metric] = {method: both(*map(judgement_of, rows.values())).answer for method, rows in tests.items()}
+        ranked = sorted(tests, key=lambda method: -evidence.value(MEAN, metric, ALL_FINDINGS, method.name))
+        judged[metric] = {method: both(*map(judgement_of, tests[method].values())).answer for method in ranked}
     return {metric: answers for metric, answers in judged.items() if answers}
 
 
@@ -80,9 +81,11 @@ def floors_in_short(evidence: Evidence) -> str:
     parts = []
     for metric, answers in judged.items():
         winners = [method.label for method, each in answers.items() if each is Answer.YES]
-        undecided = sum(each is Answer.OPEN for each in answers.values())
+        undecided, no = (sum(each is answer for each in answers.values()) for answer in (Answer.OPEN, Answer.NO))
         words = f"{few(winners)} on {NAMES[metric]}" if winners else f"no method on {NAMES[metric]}"
-        parts.append(words + (f" (for {count(undecided, 'method')} it is not shown)" if undecided else ""))
+        rest = [f"for {count(undecided, 'method')} it is not shown"] if undecided else []
+        rest += [f"{count(no, 'method')} {'does' if no == 1 else 'do'} not"] if no and (winners or undecided) else []
+        parts.append(words + (f" ({', '.join(rest)})" if rest else ""))
     return f"Clearly better than every floor: {'; '.join(parts)}." if parts else ""
 
 
@@ -128,8 +131,10 @@ def _has_best(evidence: Evidence, standings: Sequence[Standing]) -> Status | Non
 
 def _candidates(standing: Standing) -> str:
     name, leader = NAMES[standing.metric], standing.leader.label
-    if standing.is_clear or len(standing.may_be_best) == 1:
+    if standing.is_clear:
         return f"{leader} has the best {name}"
+    if len(standing.may_be_best) == 1:
+        return f"{leader} has the best {name}, by less than matters"
     if not standing.is_tested:
         return f"{leader} has the highest {name}, untested"
     return f"{len(standing.may_be_best)} may have the best {name}, {leader} is highest"
@@ -144,7 +149,12 @@ def _separates(evidence: Evidence) -> Status | None:
     word = {Answer.YES: "Yes", Answer.NO: "No", Answer.OPEN: "Not shown"}[judged.answer]
     between = interval(row.low, row.high, SCORE.rounded(2))
     sentence = f"AUROC {number(row.value, SCORE.rounded(2))}{f' ({between})' if between else ''} over all findings."
-    return Status("Does the model recognise the findings?", LIGHTS[judged.answer], word, sentence)
+    question, weak = "Does the model recognise the findings?", [name for name, _ in unrecognised(evidence)]
+    if judged.answer is Answer.YES and weak:
+        sentence = f"{sentence} Not shown to do better than guessing on {few(weak)}."
+        known = len(evidence.findings) - len(weak)
+        return Status(question, Light.PARTLY, f"{known} of {len(evidence.findings)}", sentence)
+    return Status(question, LIGHTS[judged.answer], word, sentence)
 
 
 def _enough_patients(evidence: Evidence, standings: Sequence[Standing]) -> Status | None:
@@ -168,22 +178,32 @@ def _recommendation(evidence: Evidence) -> tuple[str, ...]:
         return (
             "Before you show any map, compare it with floors (pictures made without the model): its worth is unknown.",
         )
-    sentences = [_use(metric, answers) for metric, answers in sorted(judged.items())]
+    sentences = [_use(evidence, metric, answers) for metric, answers in sorted(judged.items())]
     return tuple(sentence for sentence in (*sentences, _by_finding(evidence), _next(evidence, judged)) if sentence)
 
 
-def _use(metric: str, answers: Mapping[Entrant, Answer]) -> str:
-    """Which methods serve one use, or why none does."""
-    winners = [method.label for method, each in answers.items() if each is Answer.YES]
-    name = NAMES[metric]
+def _use(evidence: Evidence, metric: str, answers: Mapping[Entrant, Answer]) -> str:
+    """Which methods serve one use and on which findings they fail, or why none does."""
+    advised = [method for method, each in answers.items() if each is Answer.YES]
+    winners, name = [method.label for method in advised], NAMES[metric]
     if winners:
         beats = "beats" if len(winners) == 1 else "beat"
-        return (
-            f"{USES[metric]}, use {few(winners, 'or')}, which clearly {beats} every floor on {name} over all findings."
-        )
+        use = f"{USES[metric]}, use {few(winners, 'or')}, which clearly {beats} every floor on {name} over all findings"
+        return f"{use}{_fails(evidence, metric, advised)}."
     if all(each is Answer.NO for each in answers.values()):
         return f"{USES[metric]}, use none of these maps: over all findings no method beats every floor on {name}."
     return f"{USES[metric]}, no method can be recommended yet: that one beats every floor on {name} is not shown."
+
+
+def _fails(evidence: Evidence, metric: str, advised: Sequence[Entrant]) -> str:
+    """The findings on which an advised method is clearly below the best floor."""
+    parts = []
+    for finding in evidence.findings:
+        tests = against_best_floor(evidence, metric, finding)
+        below = [method.label for method in advised if opposite_of(tests.get(method)).is_yes]
+        if below:
+            parts.append(f"{finding} ({few(below)})")
+    return f"; not on {few(parts)}: clearly below the best floor there" if parts else ""
 
 
 def _by_finding(evidence: Evidence) -> str:

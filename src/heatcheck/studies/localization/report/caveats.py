@@ -68,14 +68,19 @@ def _empty_maps(evidence: Evidence) -> str:
 
 def _weak_model(evidence: Evidence) -> str:
     """The findings that the model hardly recognises: a map cannot explain a guess."""
-    rows = {finding: evidence.find(AUROC, "auroc", finding) for finding in evidence.findings}
-    weak = [f"{finding} ({row.value:.2f})" for finding, row in rows.items() if row and not _knows(row)]
+    weak = [f"{finding} ({row.value:.2f})" for finding, row in unrecognised(evidence)]
     if not weak:
         return ""
     return (
         f"The model is not shown to do better than guessing on {listed(weak)} (AUROC); a good score there "
         "may not come from what the model knows: check that the probabilities belong to these maps."
     )
+
+
+def unrecognised(evidence: Evidence) -> list[tuple[str, Estimate]]:
+    """The findings on which the model is not shown to do better than guessing, with their AUROC."""
+    rows = [(finding, evidence.find(AUROC, "auroc", finding)) for finding in evidence.findings]
+    return [(finding, row) for finding, row in rows if row and not _knows(row)]
 
 
 def _knows(auroc: Estimate) -> bool:

@@ -157,7 +157,8 @@ def test_the_table_gives_the_verdicts_answers_and_what_the_run_could_not_have_sh
     answers = {row.entrant.label: row.cells[0].text for _, rows in table.matrix.groups[1:2] for row in rows}
     assert answers == {"Gradient": "yes", "Integrated gradients": "no"}
     assert [row.cells[0].text for _, rows in compared.matrix.groups for row in rows] == ["yes", "yes", "yes"]
-    words = "With 12 patients and 2 trainings of each network, an R below 0.09 would be missed more often than shown."
+    words = "With 12 patients and 2 trainings of each network, an R below 0.09 would go unnoticed in more than half of "
+    words += "such runs."
     assert table.note.endswith(words)
     assert section.summary.startswith("Clearly pushed: 3 of 4 pairs of model and method; at most +0.68")
     assert words in caveats(evidence)

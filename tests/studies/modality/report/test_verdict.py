@@ -299,7 +299,7 @@ def test_caveats_say_what_the_patients_could_not_have_shown(modality_evidence):
     told = " ".join(caveats(modality_evidence(**SMALL)))
     assert (
         "a difference of two modalities below 4 percentage points and an MSFI that is above the best floor’s by less "
-        "than 0.09 would be missed more often than shown."
+        "than 0.09 would go unnoticed in more than half of such runs."
     ) in told
 
 

@@ -287,7 +287,7 @@ def test_pairs_stand_in_a_table_with_their_intervals_and_what_would_decide_them(
     assert first.cells[1].outcome == "not shown, p = 0.200, about 61 patients would decide it"
     assert second.cells[0].text == ""
     assert "the same 60 poisoned images of 20 patients" in " ".join(overlap.sentences)
-    assert "A difference below 0.15 would be missed more often than shown." in overlap.sentences
+    assert "A difference below 0.15 would go unnoticed in more than half of such runs." in overlap.sentences
 
 
 def test_one_training_compares_no_methods_in_general(trigger_evidence):

@@ -191,9 +191,9 @@ def test_differences_that_would_have_been_missed_are_said(trigger_evidence):
     rows.append(Estimate("difference", "trigger_iou", ALL_FINDINGS, "gradient", MODEL, 0.1, -0.1, 0.3,
                          other_method="lime", size=0.05))  # fmt: skip
     evidence = trigger_evidence(rows=rows, methods=("gradient", "lime"), **ONE_TRIGGER)
-    assert caveat_with(evidence, "missed more often") == (
+    assert caveat_with(evidence, "go unnoticed") == (
         "With 40 patients and 5 seeds, differences from random boxes below 0.10 (overlap) and 20\u00a0pp (recovery) "
-        "and differences between two methods below 0.20 (overlap) would be missed more often than shown."
+        "and differences between two methods below 0.20 (overlap) would go unnoticed in more than half of such runs."
     )
 
 

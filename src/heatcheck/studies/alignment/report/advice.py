@@ -67,8 +67,8 @@ def _other_methods(rows: Sequence[Blame]) -> str:
     if not poor or any(row.is_shown for row in rows):
         return ""
     return (
-        f"Test other methods than {_where(poor)}: the network uses the outlined region of {_findings(poor)}, and their "
-        "maps hardly mark it."
+        f"Test other methods than {_where(poor)}: their maps hardly mark the outlined region of {_findings(poor)}, "
+        "which the network uses."
     )
 
 
@@ -90,8 +90,8 @@ def _another_score(evidence: Evidence, rows: Sequence[Blame]) -> str:
         return ""
     scale = scale_of(evidence, open_rows[0].finding)
     return (
-        f"Judge maps of {_findings(open_rows)} by another score (blame_by), or on images in which its place varies "
-        f"more: here, the {scale.best_label} alone scores at least as high as {scale.top_label}."
+        f"Judge maps of {_findings(open_rows)} by another score (blame_by) or on images where its place varies more: "
+        f"here the {scale.best_label} alone scores as high as {scale.top_label}."
     )
 
 

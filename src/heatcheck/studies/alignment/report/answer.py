@@ -30,6 +30,7 @@ from heatcheck.studies.alignment.report.sections.robustness import Pushed, pushe
 from heatcheck.studies.alignment.report.strip import arm_keys
 from heatcheck.studies.alignment.report.verdict import lay_at, names_of
 
+FEW_NAMED = 1  # networks that a status names for each party, with the methods on each
 _UNIT = SCORE.rounded(2)
 _PERCENT = SHARE.rounded(0)
 FEWEST_TRAININGS = 3  # as in the paper's protocol
@@ -69,11 +70,12 @@ def _use(evidence: Evidence, rows: Sequence[Blame]) -> Status:
     sentence = f"It does {which}; it hardly does in {len(unused)}."
     if shares:
         takes = f"Hiding it takes {_range(shares)} of what separates images with the finding from images without it"
-        sentence = f"{takes} ({which})."
+        sentence = f"{takes}."
     if len(used) == len(found):
         return Status(question, Light.YES, "Yes", sentence)
     if used:
-        return Status(question, Light.PARTLY, f"In {len(used)} of {len(found)}", sentence)
+        word = f"In {len(used)} of {len(found)} pairs of network and finding"
+        return Status(question, Light.PARTLY, word, sentence)
     if len(unused) == len(found):
         return Status(question, Light.NO, "No", f"It hardly does in any of {count(len(found), 'pair')} of network and "
                       "finding.")  # fmt: skip
@@ -99,28 +101,26 @@ def _show(evidence: Evidence, rows: Sequence[Blame]) -> Status:
     combinations = count(len(able), "combination")
     sentence = (
         f"Better than every map made without the network: {len(shown)} of {combinations} of network, method and "
-        f"finding.{_without_room(evidence, able)}{_highest(evidence, able)}"
+        f"finding.{_highest(evidence, able)}{_without_room(evidence, able)}"
     )
     if len(poor) == len(able):
         return Status(question, Light.NO, "No", sentence)
     if not shown:
-        undecided = sum(row.has_no_room for row in able)
-        words = f"Cannot be decided in {undecided} of {len(able)}" if undecided else "Not shown"
+        words = "Cannot be decided" if all(row.has_no_room for row in able) else "Not shown"
         return Status(question, Light.OPEN, words, sentence)
     light, words = (Light.YES, "Yes") if shown == able else (Light.PARTLY, f"In {len(shown)} of {len(able)}")
     return Status(question, light, words, sentence)
 
 
 def _without_room(evidence: Evidence, rows: Sequence[Blame]) -> str:
-    """For which findings no map can be shown to be better, why, and how many combinations that leaves undecided."""
+    """On which findings no map can be shown to be better, since not even the readers beat the best floor."""
     scales = {row.finding: scale_of(evidence, row.finding) for row in rows}
-    reasons = {finding: scale.no_room for finding, scale in scales.items() if scale.no_room}
-    if not reasons:
+    places = [f"{finding} ({scale.no_room_in_short})" for finding, scale in scales.items() if scale.no_room]
+    if not places:
         return ""
-    why = few([f"for {finding} none can be shown to be better: {reason}" for finding, reason in reasons.items()])
     undecided = sum(row.has_no_room for row in rows)
-    left = f" That leaves {undecided} of the {len(rows)} undecided." if undecided else ""
-    return f" {why[:1].upper()}{why[1:]}.{left}"
+    left = f": {undecided} of {len(rows)} undecided" if undecided else ""
+    return f" Not even {next(iter(scales.values())).top_label} beat those maps on {few(places)}{left}."
 
 
 def _highest(evidence: Evidence, rows: Sequence[Blame]) -> str:
@@ -129,7 +129,7 @@ def _highest(evidence: Evidence, rows: Sequence[Blame]) -> str:
     if not scores:
         return ""
     top = scale_of(evidence, rows[0].finding).top_label
-    return f" Highest map score before fine-tuning {number(max(scores), _UNIT)} (0: random map, 1: {top})."
+    return f" Highest map score before fine-tuning: {number(max(scores), _UNIT)} (random map 0, {top} 1)."
 
 
 def _fault(rows: Sequence[Blame]) -> Status:
@@ -147,12 +147,13 @@ def _fault(rows: Sequence[Blame]) -> Status:
         return Status(question, Light.YES, "No fault found", "Every map shows what its network uses.")
     if not poor:
         return Status(question, Light.OPEN, "Not shown", "No reading puts the fault on a method or on a model.")
-    parts = [f"{_inside(words)} in {len(of_party)} ({few(named(of_party))})" for words, of_party in found.items()]
+    names = {words: named(of_party) for words, of_party in found.items()}
+    parts = [f"{_inside(words)} for {listed(of)}" for words, of in names.items() if len(of) <= FEW_NAMED]
     undecided = sum(row.has_no_room for row in rows)
     rest = len(rows) - poor - undecided - sum(row.is_shown for row in rows)
     parts += [f"nothing can be decided in {undecided}"] if undecided else []
     parts += [f"no fault is shown in {rest}"] if rest else []
-    sentence = f"Before fine-tuning, of {count(len(rows), 'combination')}: {listed(parts)}."
+    sentence = f"Before fine-tuning{': ' if parts else ''}{listed(parts)}."
     whole = poor == len(rows)
     if len(found) == 1:
         (words,) = found

@@ -47,6 +47,12 @@ class Scale:
         return marks | {1.0: self.top_mark}
 
     @property
+    def no_room_in_short(self) -> str:
+        """The scores of the human marks and of the best floor, which is no lower."""
+        top, best = (number(score, _UNIT) for score in (self.top, self.best))
+        return f"{top}, {self.best_label} {best}"
+
+    @property
     def no_room(self) -> str:
         """Why no map can be shown to be better; empty where one can."""
         if self.has_room:

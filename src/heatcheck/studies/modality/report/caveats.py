@@ -84,7 +84,7 @@ def _out_of_sight(evidence: Evidence) -> str:
     if not parts:
         return ""
     patients = max(row.n_patients for row in (*pairs, *maps))
-    return f"With {count(patients, 'patient')}, {listed(parts)} would be missed more often than shown."
+    return f"With {count(patients, 'patient')}, {listed(parts)} would go unnoticed in more than half of such runs."
 
 
 def weak_networks(evidence: Evidence) -> str:

@@ -85,7 +85,7 @@ def _out_of_sight(evidence: Evidence) -> str:
     patients = max((row.n_patients for row in rows), default=0)
     basis = f"{count(patients, 'patient')} and {count(trainings(evidence), 'seed')}" if patients else "these images"
     where = f" even in {these_networks(evidence)}" if trainings(evidence) == 1 else ""
-    return f"With {basis}, {listed(parts)} would be missed more often than shown{where}."
+    return f"With {basis}, {listed(parts)} would go unnoticed in more than half of such runs{where}."
 
 
 def _size_seen(evidence: Evidence, metric: str, among: Collection[str]) -> str:

@@ -257,7 +257,7 @@ def visible(evidence: Evidence) -> str:
     patients, seeds = max(row.n_patients for row in rows), len(manifest(evidence).seeds)
     return (
         f"With {count(patients, 'patient')} and {count(seeds, 'training')} of each network, an R below "
-        f"{number(least, unit)} would be missed more often than shown."
+        f"{number(least, unit)} would go unnoticed in more than half of such runs."
     )
 
 

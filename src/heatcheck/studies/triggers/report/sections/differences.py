@@ -151,7 +151,8 @@ def _out_of_sight(evidence: Evidence, metric: str, pairs: Sequence[Estimate]) ->
     if math.isnan(size):
         return ""
     unit = difference_of(evidence.metrics[metric].unit)
-    return f"A difference below {number(size, unit.rounded(unit.decimals - 1))} would be missed more often than shown."
+    least = number(size, unit.rounded(unit.decimals - 1))
+    return f"A difference below {least} would go unnoticed in more than half of such runs."
 
 
 def least_shown(rows: Sequence[Estimate]) -> float:

@@ -100,8 +100,8 @@ def _show(evidence: Evidence, rows: Sequence[Blame]) -> Status:
     poor = [row for row in able if row.before in {"method", "looks_elsewhere", "usual"}]
     combinations = count(len(able), "combination")
     sentence = (
-        f"Better than every map made without the network: {len(shown)} of {combinations} of network, method and "
-        f"finding.{_highest(evidence, able)}{_without_room(evidence, able)}"
+        f"Better than every map made without the network: {len(shown)} of {combinations}."
+        f"{_highest(evidence, able)}{_without_room(evidence, able)}"
     )
     if len(poor) == len(able):
         return Status(question, Light.NO, "No", sentence)
@@ -128,7 +128,7 @@ def _highest(evidence: Evidence, rows: Sequence[Blame]) -> str:
     scores = [score for row in rows if not math.isnan(score := map_score(evidence, row.pipeline, row.finding))]
     if not scores:
         return ""
-    top = scale_of(evidence, rows[0].finding).top_label
+    top = scale_of(evidence, rows[0].finding).top_mark
     return f" Highest map score before fine-tuning: {number(max(scores), _UNIT)} (random map 0, {top} 1)."
 
 

@@ -75,7 +75,8 @@ def load_classifier(
             f"model {settings.name}: its preprocessing is unknown; add `contract:` with {', '.join(PARTS)} to the "
             "spec, or a YAML file of the same name beside the weights"
         )
-    if settings.name.startswith(PYTHON_PREFIX):
+    custom = settings.name.startswith(PYTHON_PREFIX)
+    if custom:
         module = user_module(settings.name, folder, trusted=trust_code)
     else:
         if weights is None:
@@ -86,9 +87,10 @@ def load_classifier(
         module.load_state_dict(fitted(weights.state, module, translate, settings.name))
     module = module.to(usable_device(device)).eval()
     digest = weights.digest if weights else digest_of(module)
-    if settings.name.startswith(PYTHON_PREFIX):  # the same weights in other code are another model
+    is_random = weights is None and custom and _differs_when_made_again(settings.name, folder, digest)
+    if custom:  # the same weights in other code are another model
         digest = hashlib.sha256(f"{digest}{_code_of(module)}".encode()).hexdigest()
-    classifier = NetworkClassifier(settings.name, module, contract, digest)
+    classifier = NetworkClassifier(settings.name, module, contract, digest, is_random)
     _try_out(classifier)
     return classifier
 
@@ -204,6 +206,16 @@ def user_module(name: str, folder: Path, *, trusted: bool) -> nn.Module:
             "predicts"
         )
     return Predicting(module)
+
+
+def _differs_when_made_again(name: str, folder: Path, digest: str) -> bool:
+    """Whether the user's function returns other weights when it is called again: then they are drawn, not trained."""
+    with torch.random.fork_rng(devices=[]):
+        torch.seed()  # a function that starts from the seed that is set would draw the same again
+        try:
+            return digest_of(user_module(name, folder, trusted=True)) != digest
+        except ModelError:  # it can be called only once
+            return False
 
 
 def _code_of(module: nn.Module) -> str:

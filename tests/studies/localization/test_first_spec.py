@@ -93,8 +93,12 @@ def test_what_a_model_does_not_say_is_asked_for_and_not_guessed(here):
     path, spec = written(filled, here)
     assert spec["model"]["contract"]["outputs"] == ["Nodule", "Edema"]  # as many as the network has
     assert spec["model"]["contract"]["mean"] is None
-    assert any("does not say outputs, size, channels, mean" in remark for remark in filled.remarks)
-    with pytest.raises(InputError, match="contract"):
+    assert any(
+        "does not say size, channels, mean, std and activation: fill them in" in remark for remark in filled.remarks
+    )
+    assert "\n  # weights: model.safetensors " in filled.text
+    assert filled.remarks[-1].startswith("No weights were named.")
+    with pytest.raises(InputError, match="the contract does not say size, channels, mean, std, activation; add"):
         plan_localization(read_spec(str(path)), RunOptions(trust_code=True), here / "run")
 
 

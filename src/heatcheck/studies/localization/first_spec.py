@@ -21,6 +21,10 @@ from heatcheck.running.open_source import open_source
 from heatcheck.running.progress import Silent, Watcher
 
 STARTER = resources.files("heatcheck") / "studies" / "localization" / "specs" / "starter.yaml.txt"
+NO_WEIGHTS = (
+    "No weights were named. Unless your function loads the trained weights itself, name their file under `weights:` in "
+    "the spec: without it, an untrained network is judged."
+)
 _HINTS = {
     "outputs": "names, in the order of the model's outputs",
     "size": "rows, columns",
@@ -89,6 +93,8 @@ def first_spec(path: Path, files: DataFiles, model: NamedModel | None, watcher: 
         return FirstSpec(draft.text, tuple(draft.remarks))
     contract, tried = _contract(model), _tried(draft, model, watcher or Silent())
     _fill_model(draft, model, contract, findings if len(findings) == _outputs(model, tried) else ())
+    if model.weights is None and model.name.startswith(PYTHON_PREFIX):
+        draft.remarks.append(NO_WEIGHTS)
     if contract is not None and findings:
         _fill_findings(draft, findings, contract.outputs)
     draft.fill("methods", f"[{', '.join(tried.recommended)}]" if tried else RECOMMENDED)
@@ -148,7 +154,12 @@ def _outputs(model: NamedModel, tried: Preflight | None) -> int:
 def _fill_model(draft: _Draft, model: NamedModel, contract: Preprocessing | None, proposed: Sequence[str]) -> None:
     """Write the model and what it was trained with; `proposed` are outputs to propose where it does not say."""
     lines = ["model:", f"  name: {model.name}"]
-    lines += [f"  weights: {draft.path(model.weights)}"] if model.weights is not None else []
+    if model.weights is not None:
+        lines.append(f"  weights: {draft.path(model.weights)}")
+    elif model.name.startswith(PYTHON_PREFIX):
+        lines.append(
+            "  # weights: model.safetensors   # or .pt/.pth; needed unless the function loads the trained weights"
+        )
     if contract is None:
         lines += ["  contract:   # fill in what the model was trained with", *_empty_contract(draft, proposed)]
     elif model.contract is not None:
@@ -164,7 +175,9 @@ def _fill_model(draft: _Draft, model: NamedModel, contract: Preprocessing | None
 
 def _empty_contract(draft: _Draft, proposed: Sequence[str]) -> list[str]:
     """The facts to fill in, with the outputs that are proposed."""
-    draft.remarks.append(f"The model does not say {', '.join(PARTS)}: fill them in under `contract`.")
+    asked = listed([part for part in PARTS if part != "outputs" or not proposed])
+    check = "; check the order of `outputs`" if proposed else ""
+    draft.remarks.append(f"The model does not say {asked}: fill them in under `contract`{check}.")
     outputs = f"    outputs: {_flow(list(proposed))}   # as many as the model has; check their order"
     rest = [f"    {key}:   # {hint}" for key, hint in _HINTS.items()]
     return [outputs, *rest[1:]] if proposed else rest

@@ -119,7 +119,10 @@ def test_checkpoint_takes_the_contract_from_the_file_beside_it(tmp_path):
     ("text", "sentence"),
     [
         ("outputs: [x, y\n", "w.yaml is not valid YAML"),
-        ("outputs: [x, y]\nsize: [6, 8]\nsizes: 3\n", "w.yaml: the preprocessing contract is wrong (sizes: "),
+        (
+            "outputs: [x, y]\nsize: [6, 8]\nsizes: 3\n",
+            "w.yaml: the preprocessing contract is wrong (unknown key 'sizes'; did you",
+        ),
         (
             "outputs: [x, y]\nsize: [6, 8]\n",
             "w.yaml: the preprocessing contract does not say channels, mean, std, activa",
@@ -349,7 +352,10 @@ def own_refusal(folder, module, function, **options):
 
 def test_own_code_is_not_run_without_trust(tmp_path, factory):
     sentence = own_refusal(tmp_path, factory, "make", trust_code=False)
-    assert "runs your own code; add --trust-code to the command if you trust it" in sentence
+    assert (
+        "runs your own code; if you trust it, add --trust-code to the command (in Python: RunOptions(trust_code=True))"
+        in sentence
+    )
     assert not (tmp_path / "imported").exists()
 
 

@@ -27,6 +27,9 @@ from heatcheck.models.registry import MODELS
 from heatcheck.models.renaming import fitted, unchanged, unwrapped
 
 PYTHON_PREFIX = "python:"
+ASK_FOR_TRUST = (
+    "runs your own code; if you trust it, add --trust-code to the command (in Python: RunOptions(trust_code=True))"
+)
 _METADATA_KEY = "heatcheck"
 
 
@@ -70,12 +73,13 @@ def load_classifier(
         raise ModelError(f"model {settings.name} is an ensemble, but one network is needed; name `weights:` instead")
     weights = _weights(settings, folder)
     contract = settings.contract or (weights.contract if weights else None)
+    custom = settings.name.startswith(PYTHON_PREFIX)
     if contract is None:
+        trust = f". It also {ASK_FOR_TRUST}" if custom and not trust_code else ""
         raise ModelError(
             f"model {settings.name}: its preprocessing is unknown; add `contract:` with {', '.join(PARTS)} to the "
-            "spec, or a YAML file of the same name beside the weights"
+            f"spec, or a YAML file of the same name beside the weights{trust}"
         )
-    custom = settings.name.startswith(PYTHON_PREFIX)
     if custom:
         module = user_module(settings.name, folder, trusted=trust_code)
     else:
@@ -182,7 +186,7 @@ def user_module(name: str, folder: Path, *, trusted: bool) -> nn.Module:
     if not module_name or not factory_name:
         raise ModelError(f"model {name!r} must have the form python:package.module:factory; correct it")
     if not trusted:
-        raise ModelError(f"model {name} runs your own code; add --trust-code to the command if you trust it")
+        raise ModelError(f"model {name} {ASK_FOR_TRUST}")
     before = list(sys.path)
     sys.path[:0] = [str(folder.absolute()), str(Path.cwd())]
     try:

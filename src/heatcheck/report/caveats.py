@@ -23,7 +23,7 @@ def of_models(evidence: Evidence) -> tuple[str, ...]:
 
 
 def _without_weights(evidence: Evidence) -> Iterator[str]:
-    """Where no weights were given and the model's answers are not shown to be above guessing; chance was named before."""
+    """Where no weights were given and the model may be guessing; weights drawn by chance were named before."""
     rows = [row for slices in evidence.slices.values() for row in slices.values()]
     over_all = [row for row in rows if (row.statistic, row.finding, row.condition) == (AUROC, ALL_FINDINGS, PLAIN)]
     for model in evidence.models:
@@ -33,7 +33,8 @@ def _without_weights(evidence: Evidence) -> Iterator[str]:
         interval = "" if math.isnan(row.low) else f", 95 % interval {row.low:.2f} to {row.high:.2f}"
         yield (
             f"Model {model.label}: no weights were given: is this the trained network? Its AUROC over all findings is "
-            f"not shown to be above guessing ({row.value:.2f}{interval}, by guessing {GUESS:.2f}). Name the trained weights under `weights:`, unless its function loads them."
+            f"not shown to be above guessing ({row.value:.2f}{interval}, by guessing "
+            f"{GUESS:.2f}). Name the trained weights under `weights:`, unless its function loads them."
         )
 
 

@@ -40,8 +40,8 @@ def in_plain_words(problem: Mapping[str, Any]) -> str:
         message = f"takes at most {limits['max_length']} {_values(limits['max_length'])}"
     elif kind == "missing":
         return "is missing; add it"
-    elif kind.split("_")[0] in _ASKED:
-        message = f"must be {_ASKED[kind.split('_')[0]]}"
+    elif kind.split("_", maxsplit=1)[0] in _ASKED:
+        message = f"must be {_ASKED[kind.split('_', maxsplit=1)[0]]}"
     else:
         message = str(problem["msg"]).removeprefix("Value error, ").replace("Input should be", "must be")
     is_short = isinstance(given, str | float | int | list | tuple)  # a whole part would bury the sentence

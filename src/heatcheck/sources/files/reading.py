@@ -171,7 +171,7 @@ def _read(path: Path, name: str, colour: Colour) -> Stored:
 
 def _require_content(path: Path, name: str) -> None:
     if not path.is_file():
-        raise CaseError(f"{name} does not exist; correct the list or add the file")
+        raise CaseError(f"{name} does not exist; correct its name or add the file")
     if path.stat().st_size == 0:
         raise CaseError(f"{name} is empty (0 bytes); copy it again")
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from heatcheck.core.errors import InputError, ModelError
-from heatcheck.explaining.named_model import NamedModel, contract_file, load_named
+from heatcheck.explaining.named_model import NamedModel, in_full, load_named, stated_contract
 from heatcheck.explaining.preflight import Preflight, preflight
 from heatcheck.methods.sets import RECOMMENDED
 from heatcheck.models import MODELS, Preprocessing
@@ -91,6 +91,7 @@ def first_spec(path: Path, files: DataFiles, model: NamedModel | None, watcher: 
     if model is None:
         draft.fill("methods", RECOMMENDED)
         return FirstSpec(draft.text, tuple(draft.remarks))
+    model = in_full(model)
     contract, tried = _contract(model), _tried(draft, model, watcher or Silent())
     _fill_model(draft, model, contract, findings if len(findings) == _outputs(model, tried) else ())
     if model.weights is None and model.name.startswith(PYTHON_PREFIX):
@@ -124,7 +125,7 @@ def _fill_data(draft: _Draft, files: DataFiles) -> tuple[str, ...]:
 def _contract(model: NamedModel) -> Preprocessing | None:
     """What the model says that it was trained with; None where it does not."""
     if model.contract is not None:
-        return contract_file(model.contract)
+        return stated_contract(model)
     if model.weights is not None:
         return read_weights(model.weights).contract
     if model.name.startswith(PYTHON_PREFIX) or not MODELS[model.name].weights:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def preflight(
-    model: Annotated[str, typer.Argument(help=MODEL_HELP)],
+    model: Annotated[str, typer.Argument(metavar="MODEL", help=MODEL_HELP)],
     weights: Annotated[
         Path | None, typer.Option(help="File with the model's weights; if omitted, the weights are random.")
     ] = None,

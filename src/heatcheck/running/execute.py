@@ -83,8 +83,10 @@ def _manifest(folder: RunFolder) -> Manifest:
 
 
 def cores() -> int:
-    """The number of cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """The number of cores this process may use; where OMP_NUM_THREADS asks for fewer, that number."""
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    asked = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]  # more values are for threads within threads
+    return min(available, max(1, int(asked))) if asked.isdecimal() else available
 
 
 def _versions() -> dict[str, str]:

@@ -97,8 +97,8 @@ def random_weights(name: str) -> str:
     """That a network was not trained: no weights were given, and its function draws them."""
     return (
         f"Model {name}: no weights were given: is this the trained network? Its function returns other weights at "
-        "every call, so they are random, and nothing here says anything about a trained model. Name the trained weights "
-        "(`weights:` in a spec, --weights in a command), or load them in the function."
+        "every call, so they are random, and nothing here says anything about a trained model. Name the trained "
+        "weights (`weights:` in a spec, --weights in a command), or load them in the function."
     )
 
 

@@ -143,6 +143,14 @@ def image_shape(path: Path, name: str) -> tuple[int, ...]:
         return (picture.width, picture.height) if turned else (picture.height, picture.width)
 
 
+def require_openable(path: Path, name: str) -> None:
+    """Raise CaseError for a file that is seen to be damaged without decoding it: empty, cut off, or no image."""
+    image_shape(path, name)
+    if path.suffix.lower() == ".png":  # its parts have check sums, which other formats lack
+        with _opened(path, name) as picture:
+            picture.verify()
+
+
 def lacks_window(path: Path, name: str) -> bool:
     """Whether the file is DICOM and does not say which values are black and white, from the header alone."""
     return _holds_dicom(path, name) and not states_window(path, name)

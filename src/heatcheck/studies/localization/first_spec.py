@@ -17,8 +17,10 @@ from heatcheck.models import MODELS, Preprocessing
 from heatcheck.models.contract import PARTS
 from heatcheck.models.load import PYTHON_PREFIX, read_weights
 from heatcheck.report.numbers import count, listed
-from heatcheck.running.open_source import open_source
+from heatcheck.running.open_source import cautions_of, open_source
 from heatcheck.running.progress import Silent, Watcher
+from heatcheck.sources.files.folder_cautions import damaged
+from heatcheck.sources.files.image_folder import ImageFolder
 
 STARTER = resources.files("heatcheck") / "studies" / "localization" / "specs" / "starter.yaml.txt"
 NO_WEIGHTS = (
@@ -118,7 +120,12 @@ def _fill_data(draft: _Draft, files: DataFiles) -> tuple[str, ...]:
         elif key != "truth":
             draft.drop(key)
     findings = tuple(source.findings)
-    draft.remarks.append(f"Found {count(len(source.index()), 'image')}; findings: {listed(findings)}.")
+    images = ImageFolder(files.images)
+    labelled = sum(key.case in images.endings for key in source.index())
+    of_them = "" if labelled == len(images.endings) else f", {labelled:,} of them with labels"
+    draft.remarks.append(f"Found {count(len(images.endings), 'image')}{of_them}; findings: {listed(findings)}.")
+    unusable = damaged([images.path(case) for case in images.endings])
+    draft.remarks += [*cautions_of([source]), *([unusable] if unusable else [])]
     return findings
 
 

@@ -37,8 +37,8 @@ BOX_WORDS = (
     "with the whole area of the boxes; right, the box around the region with the box."
 )
 PIXEL_N = (
-    "Pixels are counted over all images of which outlines are known, also those without the finding: n is the number of "
-    "these images."
+    "Pixels are counted over all images of which outlines are known, also those without the finding: n is the number "
+    "of these images."
 )
 SHOWN = 6  # plots of methods that are not folded away
 Explained = Sequence[tuple[Matrix, str]]

@@ -24,6 +24,7 @@ def test_drawn_images_are_held_against_the_run_of_any_study(phantom):
         ("function", (0.52, 0.41, 0.63), True),
         ("function", (0.5, math.nan, math.nan), True),
         ("function", (0.8, 0.7, 0.9), False),
+        ("function", (0.1, 0.02, 0.2), False),  # far from a guess: something is mixed up
         ("function", (1.0, math.nan, math.nan), False),  # a few cases, all right
         ("file", (0.52, 0.41, 0.63), False),
         ("chance", (0.52, 0.41, 0.63), False),  # said before the work

@@ -37,7 +37,9 @@ def is_below(row: Estimate, chance: float) -> bool:
 
 
 def may_be_a_guess(row: Estimate) -> bool:
-    """Whether an AUROC is not shown to be above that of guessing; without an interval, whether it is not above."""
+    """Whether an AUROC is neither above that of guessing nor clearly below it; without an interval, by its value."""
+    if is_below(row, GUESS):
+        return False
     if math.isnan(row.low):
         return row.value <= GUESS
     return not judge(row.value - GUESS, row.low - GUESS, row.high - GUESS, 0).is_yes

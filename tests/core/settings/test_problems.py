@@ -14,6 +14,7 @@ class Part(BaseModel):
     size: tuple[int, ...] = Field((1,), min_length=1, max_length=3)
     share: float = Field(0.5, gt=0, lt=1)
     name: str = "iou"
+    either: float | tuple[float, ...] = 1.0
     part: dict[str, int] = {}
 
     @field_validator("name")
@@ -35,6 +36,7 @@ class Part(BaseModel):
         ({"share": 0}, "share: must be above 0, got 0"),
         ({"share": 1}, "share: must be below 1, got 1"),
         ({"name": "bogus"}, "name: 'bogus' is not known"),
+        ({"either": "big"}, "either: must be a number, got 'big'"),
         ({"part": 3}, "part: must be names with values, got 3"),
     ],
 )

@@ -1,5 +1,6 @@
 """What is wrong with a setting, in plain words instead of those of the library that checks it."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,6 +18,7 @@ _ASKED: Mapping[str, str] = {  # by the library's kinds of error
     "dict": "names with values",
     "model": "names with values",
 }
+_OF_LIBRARY = re.compile(r"(constrained-|function-|.*\[)|(float|int|str|bool)$")  # its name for one of several types
 _BOUNDS: Mapping[str, tuple[str, str]] = {
     "greater_than": ("above", "gt"),
     "greater_than_equal": ("at least", "ge"),
@@ -52,7 +54,7 @@ def in_plain_words(problem: Mapping[str, Any]) -> str:
 
 def key_of(problem: Mapping[str, Any]) -> str:
     """Where the setting stands, such as "model.contract.size"."""
-    return ".".join(map(str, problem["loc"]))
+    return ".".join(str(part) for part in problem["loc"] if not _OF_LIBRARY.match(str(part)))
 
 
 def blank_keys(error: ValidationError) -> Sequence[str]:

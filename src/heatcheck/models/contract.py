@@ -131,9 +131,9 @@ def checked_contract(values: object, where: str) -> Preprocessing:
     try:
         return Preprocessing.model_validate(values)
     except ValidationError as error:
-        problem = min(error.errors(), key=lambda each: each["type"] != "extra_forbidden")
-        key = key_of(problem)
-        said = f"{key or 'contract'}: {in_plain_words(problem)}"
-        if problem["type"] == "extra_forbidden":  # most likely the misspelt key that another error calls missing
+        wrong = min(error.errors(), key=lambda each: each["type"] != "extra_forbidden")
+        key = key_of(wrong)
+        said = f"{key or 'contract'}: {in_plain_words(wrong)}"
+        if wrong["type"] == "extra_forbidden":  # most likely the misspelt key that another error calls missing
             said = f"unknown key {key!r}; {suggest(key, Preprocessing.model_fields)}"
         raise ModelError(f"{where}: the preprocessing contract is wrong ({said}); correct it") from error

@@ -89,7 +89,7 @@ class _Draft:
 def first_spec(path: Path, files: DataFiles, model: NamedModel | None, watcher: Watcher | None = None) -> FirstSpec:
     """The commented template for a spec at this path, filled in with what the files and the model say."""
     draft = _Draft(STARTER.read_text(encoding="utf-8"), path.parent)
-    findings = _fill_data(draft, files.looked_up()) if files.images is not None else ()
+    findings = _fill_data(draft, files.looked_up(), files.images) if files.images is not None else ()
     if model is None:
         draft.fill("methods", RECOMMENDED)
         return FirstSpec(draft.text, tuple(draft.remarks))
@@ -104,7 +104,7 @@ def first_spec(path: Path, files: DataFiles, model: NamedModel | None, watcher: 
     return FirstSpec(draft.text, tuple(draft.remarks))
 
 
-def _fill_data(draft: _Draft, files: DataFiles) -> tuple[str, ...]:
+def _fill_data(draft: _Draft, files: DataFiles, folder: Path) -> tuple[str, ...]:
     """Fill in the source, and return its findings; the files must be usable."""
     named = {"images": files.images, "labels": files.labels}
     if files.masks is not None:
@@ -120,7 +120,7 @@ def _fill_data(draft: _Draft, files: DataFiles) -> tuple[str, ...]:
         elif key != "truth":
             draft.drop(key)
     findings = tuple(source.findings)
-    images = ImageFolder(files.images)
+    images = ImageFolder(folder)
     labelled = sum(key.case in images.endings for key in source.index())
     of_them = "" if labelled == len(images.endings) else f", {labelled:,} of them with labels"
     draft.remarks.append(f"Found {count(len(images.endings), 'image')}{of_them}; findings: {listed(findings)}.")

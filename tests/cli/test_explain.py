@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import nibabel
 import numpy as np
@@ -10,6 +11,7 @@ import yaml
 from PIL import Image
 from tests.sources.files.test_reading_dicom import written
 
+from heatcheck.cli.explain import _error
 from heatcheck.models import ModelSettings, NetworkClassifier, load_classifier, save_classifier
 from heatcheck.sources.files.reading import image_affine
 from heatcheck.sources.phantoms.phantom_chest import PhantomChest, PhantomChestSettings
@@ -229,7 +231,8 @@ def test_a_set_of_methods_leaves_out_what_does_not_run(heatcheck, head, tmp_path
     assert "without Attention rollout (attention_rollout): " in " ".join(out.split())
 
 
-def test_preflight_prints_and_writes_what_runs(heatcheck, tmp_path):
+def test_preflight_prints_and_writes_what_runs(heatcheck, tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
     file = tmp_path / "p.json"
     code, out, _ = heatcheck("preflight", "densenet_compact", "--size", "32", "--json", file)
     assert code == 0
@@ -241,6 +244,10 @@ def test_preflight_prints_and_writes_what_runs(heatcheck, tmp_path):
     facts = json.loads(file.read_text())
     assert facts["size"] == [32, 32]
     assert {row["method"] for row in facts["methods"]} >= {"grad_cam", "occlusion"}
+    assert max(map(len, out.splitlines()[:-1])) <= 80
+    assert "\nshapley_value_sampling " in out
+    assert "\n    the network has no attention" in out  # a reason has lines of its own
+    assert "differentiable: " in out
     code, _, err = heatcheck("preflight", "densenet_compct")
     assert (code, err.count("\n")) == (2, 1)
     assert heatcheck("preflight", "densenet_compact", "--json", "p.txt")[0] == 2
@@ -290,12 +297,14 @@ def test_a_folder_is_explained_and_what_cannot_be_used_is_named(heatcheck, films
     monkeypatch.setenv("COLUMNS", "80")
     words = ("--methods", "grad_cam,feature_permutation", "--findings", "0", "-o", tmp_path / "out")
     code, printed, err = heatcheck("explain", films, *words)
-    assert code == 0, err
+    assert code == 3, err
+    assert err.endswith("heatcheck: 1 of 3 images could not be used, named above\n")
     long = "a_long_name_of_a_film_with_its_patient_and_view"
     assert {path.name for path in (tmp_path / "out").glob("*.png")} == {
         f"{stem}.{method}.png" for stem in (long, "second_b") for method in ("grad_cam", "feature_permutation")
     }
-    assert "Left out: empty.png is empty (0 bytes); copy it again" in printed
+    last = "1 of 3 images left out:\n- empty.png is empty (0 bytes); copy it again\n"
+    assert printed.endswith(last)
     assert "1 other file left out, no format that is read: notes.txt" in " ".join(printed.split())
     assert "hidden" not in printed
     for name in (f"{long}.feature_permutation.png", "Airspace Opacity, probability ", "feature_permutation  "):
@@ -327,4 +336,61 @@ def test_undefined_errors_are_a_dash_that_is_explained(heatcheck, film, tmp_path
     printed = heatcheck("explain", film, "--methods", "grad_cam", "-o", tmp_path / "out")[1]
     assert "nan" not in printed
     assert "  –  " in printed
-    assert "error: how far a map's sum is" in printed
+    assert "error of sum: how far the values of a map" in printed
+
+
+def test_many_images_are_shown_in_sum_and_few_with_each_file_once(heatcheck, film, tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    folder = tmp_path / "many"
+    folder.mkdir()
+    for number in range(5):
+        (folder / f"film{number}.png").write_bytes(film.read_bytes())
+    words = ("--methods", "grad_cam,integrated_gradients", "--findings", "0,1,2")
+    code, printed, _ = heatcheck("explain", folder, *words, "-o", tmp_path / "sum")
+    assert code == 0
+    assert "5 images explained by 2 methods" in printed
+    assert "film0" not in printed
+    assert len(printed.splitlines()) < 16
+    code, printed, _ = heatcheck("explain", film, *words, "-o", tmp_path / "one")
+    assert printed.count("film.grad_cam.png") == 1
+    assert printed.count("Pleural Effusion, probability") <= 1
+    assert max(map(len, printed.splitlines())) <= 80 or str(tmp_path) in printed
+
+
+def test_errors_have_a_plain_format():
+    shown = [_error([SimpleNamespace(error=value)]) for value in (0.1632, 0.0316, 0.00004, float("nan"))]
+    assert shown == ["0.16", "0.032", "< 0.001", "–"]
+    assert _error([SimpleNamespace(error=value) for value in (0.2, 0.5, float("nan"))]) == "0.50"
+
+
+def test_a_spec_says_what_its_model_is(heatcheck, head, tmp_path):
+    """What a study states of its model need not be written again in a file of its own."""
+    spec = {"study": "localization", "model": {"name": "python:explain_nets:Volume", "contract": CONTRACT}}
+    (tmp_path / "specs").mkdir()
+    (tmp_path / "specs" / "mine.yaml").write_text(yaml.safe_dump(spec))
+    words = ("explain", "head.nii.gz", "--methods", "random", "--findings", "0")
+    by_name = heatcheck(*words, "--model", "specs/mine.yaml", "--trust-code", "-o", "one")
+    assert by_name[0] == 0, by_name
+    assert "no weights were given: is this the trained network?" in " ".join(by_name[1].split())
+    contract = ("--model", "python:explain_nets:Volume", "--contract", "specs/mine.yaml", "--trust-code")
+    assert heatcheck(*words, *contract, "-o", "two")[0] == 0
+    code, out, _ = heatcheck("preflight", "specs/mine.yaml", "--trust-code")
+    assert (code, "12×14×10, 1 channel, 2 outputs" in out) == (0, True)
+    (tmp_path / "specs" / "none.yaml").write_text("study: localization\n")
+    code, _, err = heatcheck(*words, "--model", "specs/none.yaml")
+    assert (code, "none.yaml names no model; name one" in err) == (2, True)
+
+
+def test_an_assumed_size_of_the_input_is_said(heatcheck, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "flat_net.py").write_text(NETS.replace("Conv3d", "Conv2d").replace("(2, 3, 4)", "(2, 3)"))
+    words = ("preflight", "python:flat_net:Volume", "--trust-code")
+    said = "no contract was given, so an input of 224×224 with 1 channel was assumed"
+    assert said in " ".join(heatcheck(*words)[1].split())
+    assert "assumed" not in heatcheck(*words, "--size", "32", "--channels", "1")[1]
+
+
+def test_all_that_a_model_lacks_is_asked_for_at_once(heatcheck, head):
+    _, _, err = heatcheck("explain", "head.nii.gz", "--model", "python:explain_nets:Volume")
+    assert "model python:explain_nets:Volume: nothing says how its images are prepared; write outputs, size" in err
+    assert "add --contract FILE. It also runs your own code; if you trust it, add --trust-code" in err

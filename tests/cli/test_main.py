@@ -15,6 +15,7 @@ from heatcheck.methods import METHODS
 from heatcheck.metrics import METRIC_FACTS
 from heatcheck.models import MODELS
 from heatcheck.running.demo import demo_studies
+from heatcheck.running.execute import cores
 from heatcheck.runs.spec import read_spec, shipped_specs
 from heatcheck.sources import SOURCES
 from heatcheck.triggers import TRIGGERS
@@ -79,6 +80,34 @@ def test_every_list_prints_as_a_table(heatcheck, kind):
     assert code == 0
     rows = json.loads(heatcheck("list", kind, "--json")[1])
     assert all(row["name"] in out for row in rows)
+
+
+def test_metrics_are_listed_by_study(heatcheck):
+    lines = heatcheck("list", "metrics")[1].splitlines()
+    at = {
+        name: lines.index(next(line for line in lines if line.startswith(f"{name} ")))
+        for name in ("iou", "asr", "phi_lesion")
+    }
+    heads = {study: lines.index(next(line for line in lines if line.startswith(f"The study {study}")))
+             for study in ("localization", "triggers", "modality", "alignment")}  # fmt: skip
+    assert max(number for number in heads.values() if number < at["iou"]) == heads["localization"]
+    assert max(number for number in heads.values() if number < at["asr"]) == heads["triggers"]
+    assert max(number for number in heads.values() if number < at["phi_lesion"]) == heads["modality"]
+
+
+@pytest.mark.parametrize(("verb", "first"), [("run", "SPEC --out FOLDER [OPTIONS]"), ("preflight", "MODEL [OPTIONS]")])
+def test_an_error_of_usage_shows_the_usage_of_the_help_page(heatcheck, verb, first):
+    _, _, err = heatcheck(verb)
+    assert err.splitlines()[0].endswith(f" {verb} {first}")
+    assert f"Missing argument '{first.split()[0]}'" in err
+    assert heatcheck(verb, "--help")[1].startswith(err.splitlines()[0])
+
+
+def test_the_number_of_threads_that_the_environment_asks_for_is_used(monkeypatch):
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(8)), raising=False)
+    for asked, used in (("3", 3), ("99", 8), ("2,4", 2), ("", 8), ("many", 8)):
+        monkeypatch.setenv("OMP_NUM_THREADS", asked)
+        assert cores() == used
 
 
 def test_run_report_and_compare(heatcheck, spec, tmp_path):

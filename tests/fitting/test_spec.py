@@ -82,8 +82,8 @@ def test_shipped_trainings_on_the_phantom_keep_patients_apart(name):
     ("changes", "message"),
     [
         ({"fit": {"warm_up": 0.1, "warm_up_steps": 5}}, "name `warm_up` as a share or `warm_up_steps`, not both"),
-        ({"fit": {"warm_up_steps": 0}}, "greater than or equal to 1"),
-        ({"fit": {"rotate": -3}}, "greater than or equal to 0"),
+        ({"fit": {"warm_up_steps": 0}}, "at least 1"),
+        ({"fit": {"rotate": -3}}, "at least 0"),
         ({"fit": {"rotate": 15}, "size": [8, 8, 8]}, "`fit.rotate` rotates pictures, but `size` is that of a volume"),
     ],
 )

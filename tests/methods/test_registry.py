@@ -20,8 +20,8 @@ def test_an_unknown_method_is_answered_with_the_nearest():
     ("name", "settings", "message"),
     [
         ("grad_cam", {"layr": "x"}, "unknown setting 'layr'; did you mean 'layer'"),
-        ("grad_cam", {"layer": 3}, "layer: .*string.*got 3"),
-        ("random", {"cells": 0}, "cells: .*greater than or equal to 2"),
+        ("grad_cam", {"layer": 3}, "layer: must be text, got 3"),
+        ("random", {"cells": 0}, "cells: .*at least 2"),
         ("edge", {"size": 3}, "has no settings"),
         ("location_prior", {"priors": 1}, "unknown setting 'priors'"),
     ],

@@ -90,7 +90,9 @@ def test_everything_that_is_shown_has_its_facts_in_one_place():
 
 def test_a_study_cannot_take_the_name_of_a_metric():
     with pytest.raises(ValueError, match="'iou' is registered twice"):
-        study_metric("iou", label="x", summary="x.", higher_is_better=True, needs=Needs.BOX, reference="x")
+        study_metric(
+            "iou", study="triggers", label="x", summary="x.", higher_is_better=True, needs=Needs.BOX, reference="x"
+        )
 
 
 def test_decorated_function_stays_a_plain_function_and_a_taken_name_is_refused():

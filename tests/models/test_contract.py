@@ -53,6 +53,12 @@ def test_all_missing_parts_are_asked_for_at_once():
         checked_contract({key: LEAST[key] for key in ("outputs", "size", "channels")}, "x")
 
 
+def test_blank_parts_are_asked_for_by_name_as_missing_ones_are():
+    blank = {**LEAST, "size": None, "channels": None, "mean": None}
+    with pytest.raises(ModelError, match=r"does not say size, channels, mean; .* in the form `size: \[320, 320\], ch"):
+        checked_contract(blank, "x")
+
+
 def test_softmax_over_one_output_is_refused():
     sentence = complaint(outputs=["a"], activation="softmax")
     assert "softmax over one output gives every image a probability of 1; name an output for each class" in sentence
@@ -63,24 +69,24 @@ def test_softmax_over_one_output_is_refused():
     [
         ({"outputs": []}, "outputs: "),
         ({"outputs": ["a", "a"]}, "contract: outputs must have different names"),
-        ({"outputs": 3}, "outputs.0: Input should be a valid string"),
+        ({"outputs": 3}, "outputs.0: must be text, got 3"),
         ({"size": [32]}, "size: "),
         ({"size": [32, 32, 32, 32]}, "size: "),
-        ({"size": [32, 0]}, "size.1: Input should be greater than 0"),
-        ({"size": [-32, 32]}, "size.0: Input should be greater than 0"),
+        ({"size": [32, 0]}, "size.1: must be above 0, got 0"),
+        ({"size": [-32, 32]}, "size.0: must be above 0, got -32"),
         ({"channels": 0}, "channels: "),
         ({"channels": 3, "mean": [0.1, 0.2]}, "mean needs one value, or one for each of the 3 channels"),
         ({"channels": 3, "std": [0.1, 0.2]}, "std needs one value, or one for each of the 3 channels"),
         ({"mean": []}, "mean needs one value"),
         ({"std": [0.0]}, "std must be above 0"),
         ({"std": [-1.0]}, "std must be above 0"),
-        ({"std": [math.nan]}, "std.0: Input should be a finite number"),
-        ({"mean": [math.inf]}, "mean.0: Input should be a finite number"),
-        ({"activation": "relu"}, "activation: Input should be 'sigmoid' or 'softmax'"),
-        ({"fit": "crop"}, "fit: Input should be 'stretch' or 'pad'"),
-        ({"scaling": "own"}, "scaling: Input should be 'fixed' or 'nonzero'"),
+        ({"std": [math.nan]}, "std.0: must be a finite number"),
+        ({"mean": [math.inf]}, "mean.0: must be a finite number"),
+        ({"activation": "relu"}, "activation: must be 'sigmoid' or 'softmax'"),
+        ({"fit": "crop"}, "fit: must be 'stretch' or 'pad'"),
+        ({"scaling": "own"}, "scaling: must be 'fixed' or 'nonzero'"),
         ({"scaling": "nonzero"}, "with scaling nonzero each image has its own mean and std"),
-        ({"colour": "grey"}, "colour: Extra inputs are not permitted"),
+        ({"colour": "grey"}, "unknown key 'colour'; known: activation, channels"),
     ],
 )
 def test_wrong_contract_is_refused_in_one_sentence_that_names_the_key(changes, sentence):

@@ -119,7 +119,10 @@ def test_checkpoint_takes_the_contract_from_the_file_beside_it(tmp_path):
     ("text", "sentence"),
     [
         ("outputs: [x, y\n", "w.yaml is not valid YAML"),
-        ("outputs: [x, y]\nsize: [6, 8]\nsizes: 3\n", "w.yaml: the preprocessing contract is wrong (sizes: "),
+        (
+            "outputs: [x, y]\nsize: [6, 8]\nsizes: 3\n",
+            "w.yaml: the preprocessing contract is wrong (unknown key 'sizes'; did you",
+        ),
         (
             "outputs: [x, y]\nsize: [6, 8]\n",
             "w.yaml: the preprocessing contract does not say channels, mean, std, activa",
@@ -349,7 +352,10 @@ def own_refusal(folder, module, function, **options):
 
 def test_own_code_is_not_run_without_trust(tmp_path, factory):
     sentence = own_refusal(tmp_path, factory, "make", trust_code=False)
-    assert "runs your own code; add --trust-code to the command if you trust it" in sentence
+    assert (
+        "runs your own code; if you trust it, add --trust-code to the command (in Python: RunOptions(trust_code=True))"
+        in sentence
+    )
     assert not (tmp_path / "imported").exists()
 
 
@@ -438,3 +444,30 @@ def test_the_size_is_the_usual_one_by_default_and_is_always_checked():
     assert MODELS["small"].checked_size((3, 4)) == (3, 4)
     with pytest.raises(ModelError, match="at least 3 px"):
         MODELS["small"].checked_size((2, 4))
+
+
+@pytest.mark.parametrize(
+    ("factory", "is_random"),
+    [("return make()", True), ("torch.manual_seed(3); return make()", False), ("return loaded()", False)],
+)
+def test_a_function_that_draws_its_weights_at_every_call_is_recognised(tmp_path, monkeypatch, factory, is_random):
+    """A model whose weights were forgotten would otherwise pass for a trained one."""
+    save_file(state(), tmp_path / "w.safetensors")
+    name = f"drawn_{len(factory)}"
+    (tmp_path / f"{name}.py").write_text(f"""
+import torch
+from pathlib import Path
+from safetensors.torch import load_file
+from torch import nn
+def make():
+    return nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4, 2))
+def loaded():
+    network = make()
+    network.load_state_dict(load_file(Path(__file__).parent / "w.safetensors"))
+    return network
+def build():
+    {factory}
+""")
+    settings = ModelSettings(name=f"python:{name}:build", contract=CONTRACT)
+    assert load_classifier(settings, tmp_path, trust_code=True).is_random is is_random
+    assert not load(tmp_path, "w.safetensors", name=settings.name, trust_code=True).is_random

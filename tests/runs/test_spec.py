@@ -114,12 +114,13 @@ def test_missing_key_is_named(tmp_path, text, sentence):
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("seed: many", "'seed': Input should be a valid integer"),
-        ("batch_size: 0", "'batch_size': Input should be greater than or equal to 1, got 0"),
+        ("seed: many", "'seed': must be a whole number, got 'many'"),
+        ("seed:\ntitle:", "nothing is written for 'title', 'seed'; fill them in, or remove the line"),
+        ("batch_size: 0", "'batch_size': must be at least 1, got 0"),
         ("threads: 0", "'threads': "),
-        ("gallery: 201", "'gallery': Input should be less than or equal to 200, got 201"),
-        ("keep_maps: some", "'keep_maps': Input should be 'gallery', 'all' or 'none', got 'some'"),
-        ("cutoff: 2", "'cutoff': Input should be less than or equal to 1, got 2"),
+        ("gallery: 201", "'gallery': must be at most 200, got 201"),
+        ("keep_maps: some", "'keep_maps': must be 'gallery', 'all' or 'none', got 'some'"),
+        ("cutoff: 2", "'cutoff': must be at most 1, got 2"),
         ("model: 7", "'model': "),
     ],
 )

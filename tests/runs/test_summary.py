@@ -6,7 +6,9 @@ from tests.golden.make import unpack
 
 from heatcheck.core.errors import UnknownNameError
 from heatcheck.core.records import HUMAN
+from heatcheck.runs.manifest import Manifest
 from heatcheck.runs.store import Run, read_run
+from heatcheck.runs.summary import method_table
 
 METHODS = ["grad_cam", "gradient", "occlusion", "random", "location_prior", HUMAN]
 
@@ -45,6 +47,24 @@ def test_the_table_has_one_row_for_each_method(run):
     pd.testing.assert_frame_equal(table[columns], rows[columns].reset_index(drop=True))
 
 
+def test_a_terminal_of_80_columns_shows_the_whole_table(run, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    longest = run.table("hit").replace({"method": {"occlusion": "shapley_value_sampling"}})
+    with pd.option_context("display.max_columns", 0, "display.width", 80):  # as in an interactive session
+        shown = repr(longest).splitlines()
+    assert shown[0].split() == ["method", "kind", "value", "low", "high", "n_cases"]
+    assert max(map(len, shown)) <= 80
+
+
+def test_an_undefined_mean_says_why(run):
+    estimates = run.estimates.assign(value=float("nan"), reason="too few")
+    assert (
+        method_table(estimates, run.manifest_as(Manifest), ("hit", "All findings", ""), {})["reason"]
+        .eq("too few")
+        .all()
+    )
+
+
 def test_another_finding_model_or_preset_is_another_table(run):
     tables = [
         run.table("hit"),
@@ -59,8 +79,13 @@ def test_another_finding_model_or_preset_is_another_table(run):
 @pytest.mark.parametrize(
     ("metric", "finding", "facts", "message"),
     [
-        ("hot", "All findings", {}, "no mean has the metric 'hot'; did you mean 'hit'?"),
-        ("hit", "Cardiomegally", {}, "no mean has the finding 'Cardiomegally'; did you mean 'Cardiomegaly'?"),
+        ("hot", "All findings", {}, "this run has no mean of the metric 'hot'; did you mean 'hit'?"),
+        (
+            "hit",
+            "Cardiomegally",
+            {},
+            "this run has no mean on the finding 'Cardiomegally'; did you mean 'Cardiomegaly'?",
+        ),
         ("hit", "All findings", {"model": "transformer"}, "no model of this run is named 'transformer'; did you mean"),
         ("hit", "All findings", {"fold": 1}, "has no mean with fold=1; ask for one that exists: "),
     ],

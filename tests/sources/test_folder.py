@@ -157,7 +157,7 @@ def test_a_listed_but_missing_image_is_an_error_of_that_case_only(data):
     source = opened(data, "image,Edema\na,1\nlost.png,1\n", masks="masks")
     keys = by_case(source)
     for attempt in (source.load, source.truth):
-        with pytest.raises(CaseError, match=r"^lost does not exist; correct the list or add the file$"):
+        with pytest.raises(CaseError, match=r"^lost does not exist; correct its name or add the file$"):
             attempt(keys["lost"])
     assert source.load(keys["a"]).truth
 

@@ -67,5 +67,5 @@ def test_grid_lines_have_one_distance_grow_towards_their_side_and_vary_between_i
 def test_a_contrast_of_0_is_refused():
     with pytest.raises(SpecError, match=r"trigger ring: contrast: must not be 0"):
         build_trigger({"kind": "ring", "contrast": 0})
-    with pytest.raises(SpecError, match=r"trigger bubble: contrast: .*less than or equal to 1"):
+    with pytest.raises(SpecError, match=r"trigger bubble: contrast: .*at most 1"):
         build_trigger({"kind": "bubble", "contrast": 3})

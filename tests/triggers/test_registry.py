@@ -42,13 +42,13 @@ def test_an_unknown_kind_gets_a_suggestion():
     [
         ("square-centre-20", "trigger square: place: .*got 'centre'; did you mean 'center'"),
         ("square-corner-big", "trigger square: size: .*got 'big'"),
-        ("square-corner-0", "trigger square: size: .*greater than or equal to 1, got '0'"),
+        ("square-corner-0", "trigger square: size: .*at least 1, got '0'"),
         (
             "square-corner-20-30",
             "'square-corner-20-30' has more parts than square has short settings; write square-PLACE-SIZE",
         ),
         ({"kind": "square", "gray": 0.5}, "trigger square: unknown setting 'gray'; did you mean 'grey'"),
-        ({"kind": "square", "grey": 70}, "trigger square: grey: .*less than or equal to 1, got 70"),
+        ({"kind": "square", "grey": 70}, "trigger square: grey: .*at most 1, got 70"),
         ({"kind": "square", "name": "a/b"}, "trigger square: name: .*got 'a/b'"),
         ({"place": "corner"}, "a trigger needs its kind"),
     ],

@@ -1,6 +1,8 @@
 """`heatcheck explain`: heat maps of single images."""
 
 import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,7 +14,16 @@ from heatcheck.cli.stopping import stoppable
 from heatcheck.core.errors import InputError
 
 if TYPE_CHECKING:
-    from heatcheck.explaining.image_files import ExplainedFiles
+    from heatcheck.explaining.image_files import ExplainedFiles, MapRow
+
+_FEW_IMAGES = 3  # more are shown in sum
+_LEAST_ERROR = 0.001
+_ERROR = "error of sum"
+_ERROR_NOTE = (
+    "error of sum: how far the values of a map, added up, are from the score that they explain; of several maps the "
+    "largest"
+)
+_UNDEFINED_NOTE = f"; {MISSING} for methods whose maps have no such sum"
 
 
 def explain(
@@ -85,6 +96,12 @@ def explain(
         explained = explain_files(classifier, order, watcher)
     if not quiet:
         _print_table(explained)
+    if left_out := len(explained.left_out):
+        named = "" if quiet else ", named above"
+        typer.echo(
+            f"heatcheck: {left_out} of {left_out + explained.n_images} images could not be used{named}", err=True
+        )
+        raise typer.Exit(3)
 
 
 def _settings(texts: list[str]) -> dict[str, dict[str, Any]]:
@@ -109,32 +126,92 @@ def _split(names: str) -> list[str]:
 
 
 def _print_table(explained: "ExplainedFiles") -> None:
-    """Print remarks, then image by image and finding by finding what each method gave, and where."""
-    for line in (line for remark in explained.remarks for line in wrapped(remark, width())):
-        typer.echo(line)
-    facts = [(row.method, f"{row.seconds:.1f} s", _error(row.error)) for row in explained.rows]
-    heading, *lines = columns([("method", "time", "error"), *facts])
-    by_place: dict[str, dict[str, list[str]]] = {}
-    for row, line in zip(explained.rows, lines, strict=True):
-        finding = f"{row.finding}, probability {decimals(row.probability, 2)}"
-        shown = _with_file(line.ljust(len(heading)), row.file.name)
-        by_place.setdefault(row.image, {}).setdefault(finding, []).append(shown)
-    for image, findings in by_place.items():
-        typer.echo(f"\n{image}")
-        for finding, shown_lines in findings.items():
-            typer.echo(f"  {finding}")
-            typer.echo("\n".join([f"    {heading}  file", *shown_lines]))
-    if any(math.isnan(row.error) for row in explained.rows):
-        note = f"error: how far a map's sum is from the score it explains; {MISSING} where that has no meaning"
-        typer.echo("\n".join(["", *wrapped(note, width())]))
+    """Print remarks, the maps image by image or in sum, and last what could not be used."""
+    _print_wrapped(*explained.remarks)
+    by_image: dict[str, list[MapRow]] = {}
+    for row in explained.rows:
+        by_image.setdefault(row.image, []).append(row)
+    if len(by_image) <= _FEW_IMAGES:
+        for image, rows in by_image.items():
+            typer.echo("\n".join(["", *_of_image(image, rows)]))
+    else:
+        typer.echo("\n".join(["", *_in_sum(by_image)]))
+    notes = (_ERROR_NOTE, _UNDEFINED_NOTE if any(math.isnan(row.error) for row in explained.rows) else "")
+    typer.echo("")
+    _print_wrapped("".join(notes))
     typer.echo(f"Files: {explained.rows[0].file.parent}")
+    if explained.left_out:
+        left_out = len(explained.left_out)
+        typer.echo(f"\n{left_out} of {left_out + len(by_image)} images left out:")
+        for reason in explained.left_out:
+            typer.echo("\n".join(wrapped(reason, width(), first="- ", other="  ")))
 
 
-def _with_file(line: str, name: str) -> str:
+def _print_wrapped(*texts: str) -> None:
+    for text in texts:
+        typer.echo("\n".join(wrapped(text, width())))
+
+
+def _of_image(image: str, rows: Sequence["MapRow"]) -> Iterator[str]:
+    """The findings of one image, and one line for each method, with each of its files once."""
+    findings = {row.finding: f"{row.finding}, probability {decimals(row.probability, 2)}" for row in rows}
+    yield image
+    yield from wrapped("; ".join(findings.values()), width(), first="  ", other="    ")
+    by_method = _by_method(rows)
+    facts = [(name, f"{of[0].seconds:.1f} s", _error(of)) for name, of in by_method.items()]
+    heading, *lines = columns([("method", "time", _ERROR), *facts])
+    yield f"  {heading}  file"
+    for line, of in zip(lines, by_method.values(), strict=True):
+        first, *others = dict.fromkeys(row.file.name for row in of)
+        yield from _with_file(line.ljust(len(heading)), first)
+        yield from (f"    {name}" for name in others)
+
+
+def _in_sum(by_image: Mapping[str, Sequence["MapRow"]]) -> Iterator[str]:
+    """How many images were explained, by which methods, and for which findings."""
+    rows = [row for of in by_image.values() for row in of]
+    by_method = _by_method(rows)
+    yield from wrapped(
+        f"{len(by_image)} images explained by {len(by_method)} methods; for each image and method IMAGE.METHOD.png is "
+        "the picture and .npz the values.",
+        width(),
+    )
+    images = Counter(finding for of in by_image.values() for finding in {row.finding for row in of})
+    shown = ", ".join(f"{finding} on {number}" for finding, number in images.most_common())
+    yield from wrapped(f"Findings shown: {shown}.", width(), other="  ")
+    facts = [(name, f"{_seconds(of):.1f} s", _error(of)) for name, of in by_method.items()]
+    yield from (f"  {line}" for line in columns([("method", "time per image", f"highest {_ERROR}"), *facts]))
+
+
+def _by_method(rows: Iterable["MapRow"]) -> dict[str, list["MapRow"]]:
+    found: dict[str, list[MapRow]] = {}
+    for row in rows:
+        found.setdefault(row.method, []).append(row)
+    return found
+
+
+def _seconds(rows: Sequence["MapRow"]) -> float:
+    """The mean time of an image, whose findings are explained together."""
+    times = {row.image: row.seconds for row in rows}
+    return sum(times.values()) / len(times)
+
+
+def _with_file(line: str, name: str) -> Iterator[str]:
     """The line with the name of its file, which stands below a line that would become too long."""
-    start = f"    {line}"
-    return f"{start}  {name}" if len(start) + 2 + len(name) <= width() else f"{start.rstrip()}\n      {name}"
+    start = f"  {line}"
+    if len(start) + 2 + len(name) <= width():
+        yield f"{start}  {name}"
+    else:
+        yield start.rstrip()
+        yield f"    {name}"
 
 
-def _error(error: float) -> str:
-    return MISSING if math.isnan(error) else f"{error:.3g}"
+def _error(rows: Sequence["MapRow"]) -> str:
+    """The largest error of these maps, to two digits; a dash where the method has none."""
+    errors = [row.error for row in rows if not math.isnan(row.error)]
+    if not errors:
+        return MISSING
+    largest = max(errors)
+    if largest < _LEAST_ERROR:
+        return f"< {_LEAST_ERROR}"
+    return decimals(largest, 2 if largest >= 0.1 else 3)

@@ -32,12 +32,19 @@ class Overview(TyperGroup):
 class Page(TyperCommand):
     """One verb."""
 
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:  # noqa: ANN401, ARG002 - classes that typer keeps to itself
+        """What an error of usage shows behind the verb: as the help page."""
+        return [*self._needed(), "[OPTIONS]"]
+
+    def _needed(self) -> list[str]:
+        arguments = [_argument(param) for param in self.params if param.param_type_name == "argument"]
+        options = [param for param in self.params if param.param_type_name == "option" and param.required]
+        return [*arguments, *(f"{param.opts[0]} {_value(param)}" for param in options)]
+
     def format_help(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - classes that typer keeps to itself
         """Write the help page."""
         arguments = [param for param in self.params if param.param_type_name == "argument"]
-        required = [param for param in self.params if param not in arguments and param.required]
-        needed = [f"{param.opts[0]} {_value(param)}" for param in required]
-        blocks = [_usage(ctx, [*(_argument(param) for param in arguments), *needed])]
+        blocks = [_usage(ctx, self._needed())]
         blocks += _paragraphs(inspect.cleandoc(self.help or ""))
         if arguments:
             blocks.append(_table("Arguments", [(_argument(param), _meaning(param)) for param in arguments]))

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from heatcheck.cli.layout import width, wrapped
 from heatcheck.cli.options import MODEL_HELP, Contract, Debug, Quiet, TrustCode
 from heatcheck.cli.stopping import stoppable
 from heatcheck.core.errors import InputError
@@ -15,7 +16,7 @@ _STARTER = resources.files("heatcheck") / "studies" / "localization" / "specs" /
 
 
 def init(
-    path: Annotated[Path, typer.Argument(help="The file to write.")] = Path("my-study.yaml"),
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="The file to write.")] = Path("my-study.yaml"),
     shipped: Annotated[
         str, typer.Option("--from", help="Copy this shipped spec instead of the template (heatcheck list specs).")
     ] = "",
@@ -57,7 +58,7 @@ def init(
         filled = first_spec(path, DataFiles(images, masks, labels), asked, watcher)
     _write(path, filled.text)
     for remark in () if quiet else filled.remarks:
-        typer.echo(remark)
+        typer.echo("\n".join(wrapped(remark, width(), first="- ", other="  ")))
     typer.echo(f"Wrote {path}. Look it over, then: heatcheck run {path} --out my-run{' --trust-code' * trust_code}")
 
 

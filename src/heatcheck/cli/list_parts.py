@@ -36,8 +36,19 @@ def list_parts(
     if as_json:
         typer.echo(json.dumps(rows, indent=1))
         return
-    for line in table_lines(rows, _COLUMNS[kind]):
+    lines = _by_study(rows, _COLUMNS[kind]) if kind == Kind.METRICS else table_lines(rows, _COLUMNS[kind])
+    for line in lines:
         typer.echo(line)
+
+
+def _by_study(rows: Rows, short: Sequence[str]) -> Iterator[str]:
+    """A table for each study, that of localization first: its metrics suit any map of which the truth is known."""
+    studies = dict.fromkeys(["localization", *(row["study"] for row in rows)])
+    for number, study in enumerate(studies):
+        own = [{name: value for name, value in row.items() if name != "study"} for row in rows if row["study"] == study]
+        also = ", and wherever maps are compared with the truth" if study == "localization" else ""
+        yield "\n" * bool(number) + typer.style(f"The study {study}{also}", bold=True)
+        yield from table_lines(own, short)
 
 
 def table_lines(rows: Rows, short: Sequence[str]) -> Iterator[str]:
@@ -104,7 +115,13 @@ def _metrics() -> Rows:
     from heatcheck.metrics import METRIC_FACTS
 
     return [
-        {"name": name, "compares": facts.needs.value, "summary": facts.summary, "reference": facts.reference}
+        {
+            "name": name,
+            "study": facts.study,
+            "compares": facts.needs.value,
+            "summary": facts.summary,
+            "reference": facts.reference,
+        }
         for name, facts in METRIC_FACTS.items()
     ]
 

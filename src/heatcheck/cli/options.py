@@ -28,11 +28,14 @@ RetryFailed = Annotated[
     typer.Option("--retry-failed", help="Run the failed cases of a finished run again, after you repaired them."),
 ]
 Pseudonymise = Annotated[bool, typer.Option("--pseudonymise", help="Replace case and patient ids with salted hashes.")]
-MODEL_HELP = "A model of `heatcheck list models`, or your own as python:package.module:factory."
+MODEL_HELP = (
+    "A model of `heatcheck list models`, your own as python:package.module:factory, or a study's spec that names one."
+)
 Contract = Annotated[
     Path | None,
     typer.Option(
-        metavar="FILE", help="YAML file that describes the model: outputs, size, channels, mean, std and activation."
+        metavar="FILE",
+        help="YAML file with the model's outputs, size, channels, mean, std and activation, or a study's spec.",
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]

@@ -2,23 +2,23 @@
 
 import json
 import math
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from heatcheck.cli.layout import MISSING, columns, width, wrapped
 from heatcheck.cli.options import MODEL_HELP, Contract, Debug, Device, Quiet, TrustCode
 from heatcheck.cli.stopping import stoppable
 from heatcheck.core.errors import InputError
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
-    from heatcheck.explaining.preflight import Preflight
+    from heatcheck.explaining.preflight import MethodTrial, Preflight
 
 
 def preflight(
-    model: Annotated[str, typer.Argument(help=MODEL_HELP)],
+    model: Annotated[str, typer.Argument(metavar="MODEL", help=MODEL_HELP)],
     weights: Annotated[
         Path | None, typer.Option(help="File with the model's weights; if omitted, the weights are random.")
     ] = None,
@@ -59,45 +59,57 @@ def _write_json(results: "Preflight", path: Path) -> None:
 
 
 def _print_table(results: "Preflight") -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    console = Console(highlight=False)
     size = "×".join(map(str, results.size))
     channels = "1 channel" if results.channels == 1 else f"{results.channels} channels"
-    console.print(
-        f"{results.model}: {size}, {channels}, {results.outputs} outputs, {results.weights} weights", markup=False
-    )
+    _say(f"{results.model}: {size}, {channels}, {results.outputs} outputs, {results.weights} weights")
+    if results.assumed:
+        _say(
+            f"Note: no contract was given, so an input of {size} with {channels} was assumed; state others with --size "
+            "and --channels, or name your study's spec in place of the model"
+        )
     layer = f"use layer {results.layer!r}" if results.layer else "cannot be made: no layer is spatial"
-    console.print(
+    _say(
         f"{results.parameters:,} parameters; one forward pass (1 F) takes {results.forward_seconds * 1000:.0f} ms on "
-        f"this machine; class activation maps {layer}",
-        markup=False,
+        f"this machine; class activation maps {layer}"
     )
-    table = Table(box=None)
-    for heading in ("method", "runs", "s per map", "passes", "differentiable"):
-        table.add_column(heading, no_wrap=True)
-    table.add_column("reason")
-    for row in results.methods:
-        cost = [f"{row.seconds_per_map:.2f}", f"{row.passes:.0f}"] if row.runs else ["–", "–"]
-        differentiable = "yes" if row.differentiable and row.runs else "no"
-        table.add_row(row.method, "yes" if row.runs else "NO", *cost, differentiable, row.reason)
-    console.print(table)
+    typer.echo("")
+    for line in _table(results.methods):
+        typer.echo(line)
+    typer.echo("")
     running = [row.method for row in results.methods if row.runs]
-    console.print(
+    _say(
         f"{len(running)} of {len(results.methods)} methods run; each was tried once, on one random image. The cost is "
         "that of one map with the usual settings: its passes through the network, times what one takes here."
     )
-    _print_line(console, results, running)
+    _say("differentiable: a network can be trained through the map, as the alignment study does to tune it")
+    _print_line(results, running)
 
 
-def _print_line(console: "Console", results: "Preflight", running: list[str]) -> None:
+def _say(text: str) -> None:
+    typer.echo("\n".join(wrapped(text, width())))
+
+
+def _table(rows: Sequence["MethodTrial"]) -> Iterator[str]:
+    """A line for each method, with its reason or note below it."""
+    cells = []
+    for row in rows:
+        cost = (f"{row.seconds_per_map:.2f}", f"{row.passes:.0f}") if row.runs else (MISSING, MISSING)
+        differentiable = "yes" if row.differentiable and row.runs else "no"
+        cells.append((row.method, "yes" if row.runs else "NO", *cost, differentiable))
+    heading, *lines = columns([("method", "runs", "s per map", "passes", "differentiable"), *cells])
+    yield heading
+    for line, row in zip(lines, rows, strict=True):
+        yield line
+        yield from wrapped(row.reason, width(), first=" " * 4, other=" " * 4)
+
+
+def _print_line(results: "Preflight", running: list[str]) -> None:
     """Print what to write into a spec, as the last line."""
     from heatcheck.report.numbers import duration
 
     best, every = (duration(results.seconds_of(names)) for names in (results.recommended, running))
-    console.print(
+    _say(
         f"Paste into a spec: one method of each family that runs, and the floors ({best} per image and finding; "
         f"`methods: all` takes {every}):"
     )
-    console.print(f"methods: [{', '.join(results.recommended)}]", markup=False, soft_wrap=True)
+    typer.echo(f"methods: [{', '.join(results.recommended)}]")

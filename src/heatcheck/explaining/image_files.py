@@ -16,6 +16,7 @@ from heatcheck.core.records import Image
 from heatcheck.core.tensors import Images
 from heatcheck.explaining.donors import MOST
 from heatcheck.explaining.dry_run import tried_on
+from heatcheck.explaining.first_look.look import random_weights
 from heatcheck.explaining.inputs import as_targets
 from heatcheck.explaining.listed_images import ListedImage, listed_images, others_in
 from heatcheck.explaining.methods import MethodRules, chosen_methods
@@ -69,6 +70,12 @@ class ExplainedFiles:
 
     rows: tuple[MapRow, ...]
     remarks: tuple[str, ...]
+    left_out: tuple[str, ...] = ()  # the images of a folder that could not be used, each with the reason
+
+    @property
+    def n_images(self) -> int:
+        """The number of images that were explained."""
+        return len({row.image for row in self.rows})
 
 
 def explain_files(classifier: NetworkClassifier, order: Order, watcher: Watcher | None = None) -> ExplainedFiles:
@@ -100,7 +107,7 @@ def explain_files(classifier: NetworkClassifier, order: Order, watcher: Watcher 
         order.out.mkdir(parents=True, exist_ok=True)
         for explanation in explanations:
             rows += _written(order.out, image.stem, question, explanation)
-    return ExplainedFiles(tuple(rows), remarks.sentences())
+    return ExplainedFiles(tuple(rows), remarks.sentences(), tuple(checked.left_out))
 
 
 @dataclass
@@ -125,6 +132,7 @@ class _Checked:
 
     images: list[ListedImage]
     pixels: Mapping[str, Images]  # by stem
+    left_out: list[str]  # why others cannot be used
 
     def donors_of(self, image: ListedImage) -> Images | None:
         """A few of the other images."""
@@ -133,7 +141,7 @@ class _Checked:
 
 
 def _checked(classifier: NetworkClassifier, order: Order, remarks: _Remarks) -> _Checked:
-    """The images that can be used; of a folder, the others are remarked on. Nothing is kept of an image but donors."""
+    """The images that can be used, and why others of a folder cannot. Nothing is kept of an image but donors."""
     usable: list[ListedImage] = []
     pixels: dict[str, Images] = {}
     files: list[str] = []
@@ -156,8 +164,8 @@ def _checked(classifier: NetworkClassifier, order: Order, remarks: _Remarks) -> 
     if not usable:
         raise InputError(f"none of {count(len(listed), 'image')} can be used: {few(left_out)}")
     _require_free(order, files)
-    remarks.general += [*others_in(order.images), *(f"Left out: {reason}" for reason in left_out)]
-    return _Checked(usable, pixels)
+    remarks.general += others_in(order.images)
+    return _Checked(usable, pixels, left_out)
 
 
 def _require_methods(question: Question, order: Order) -> None:
@@ -185,6 +193,8 @@ def _chosen(classifier: NetworkClassifier, order: Order, remarks: list[str]) -> 
 
 
 def _warning(classifier: NetworkClassifier) -> str:
+    if classifier.is_random:
+        return random_weights(classifier.name)
     if classifier.name not in MODELS or not MODELS[classifier.name].drawn:
         return ""
     return f"{classifier.name} was trained on drawn images only: its answers on other images mean nothing"

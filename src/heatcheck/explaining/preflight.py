@@ -15,7 +15,7 @@ from heatcheck.core.errors import HeatcheckError, ModelError, briefly
 from heatcheck.core.tensors import Images
 from heatcheck.explaining.cost import pass_seconds
 from heatcheck.explaining.inputs import as_classifier
-from heatcheck.explaining.named_model import NamedModel, contract_file, load_named
+from heatcheck.explaining.named_model import NamedModel, in_full, load_named, stated_contract
 from heatcheck.methods import METHODS, build_method
 from heatcheck.methods.checks import naming_errors, require_fit, require_logits
 from heatcheck.methods.feature_maps import feature_map
@@ -61,6 +61,7 @@ class Preflight:
     forward_seconds: float
     layer: str  # used by class activation maps
     methods: tuple[MethodTrial, ...]
+    assumed: bool = False  # size or channels were neither given nor stated by a contract
 
     @property
     def recommended(self) -> tuple[str, ...]:
@@ -84,6 +85,7 @@ class Input:
 def preflight(model: NamedModel, wanted: Input = Input(), watcher: Watcher | None = None) -> Preflight:
     """The trial of every registered method on the model with its cheapest settings, and the cost of its usual ones."""
     watcher = watcher or Silent()
+    model = in_full(model)
     ready = _ready(model, wanted)
     classifier, image = ready.classifier, ready.image
     require_logits(classifier, image)
@@ -105,6 +107,7 @@ def preflight(model: NamedModel, wanted: Input = Input(), watcher: Watcher | Non
         forward_seconds=forward,
         layer=_layer(classifier.module, image),
         methods=_costed(classifier, tried),
+        assumed=ready.assumed,
     )
 
 
@@ -122,27 +125,28 @@ def _costed(classifier: NetworkClassifier, tried: Sequence[MethodTrial]) -> tupl
 
 @dataclass(frozen=True, slots=True)
 class _Ready:
-    """A classifier, the origin of its weights, and a random image of the size it takes."""
+    """A classifier, the origin of its weights, and a random image of the size it takes, or of one that is assumed."""
 
     classifier: NetworkClassifier
     weights: str
     image: Images
+    assumed: bool = False
 
 
 def _ready(model: NamedModel, wanted: Input) -> _Ready:
     custom = model.name.startswith(PYTHON_PREFIX)
+    contract = stated_contract(model)
     trained = model.weights is not None or (not custom and bool(MODELS[model.name].weights))
-    if trained or (custom and model.contract):
+    if trained or (custom and contract):
         loaded = load_named(model)
         known = loaded.preprocessing
         size = (wanted.side,) * len(known.size) if wanted.side else known.size
         image = _random((wanted.channels or known.channels, *size), loaded.device)
         classifier = replace(loaded, preprocessing=known.model_copy(update={"size": size}))
         return _Ready(classifier, "trained" if trained else "the factory's", image)
-    contract = contract_file(model.contract) if model.contract else None
     outputs = len(contract.outputs) if contract else 2
     if custom:
-        module = untrained(model.name, trusted=model.trust_code)
+        module = untrained(model.name, trusted=model.trust_code, folder=model.folder)
         usual = _usual_input(module)
     else:
         usual = (MODELS[model.name].channels, *MODELS[model.name].size)
@@ -154,7 +158,8 @@ def _ready(model: NamedModel, wanted: Input) -> _Ready:
     device = next((parameter.device for parameter in module.parameters()), torch.device("cpu"))
     image = _random(shape, device)
     named: Any = as_classifier(module, image, contract.outputs if contract else None)
-    return _Ready(replace(named, name=model.name), "the factory's" if custom else "random", image)
+    assumed = custom and contract is None and (wanted.side is None or wanted.channels is None)
+    return _Ready(replace(named, name=model.name), "the factory's" if custom else "random", image, assumed)
 
 
 def _moved(module: nn.Module, device: str) -> nn.Module:

@@ -27,6 +27,7 @@ from heatcheck.models import MODELS, Ensemble, ModelSettings, NetworkClassifier,
 from heatcheck.report.numbers import count
 from heatcheck.running.facts import ModelRecord, architecture_label, describe_model
 from heatcheck.running.progress import Watcher
+from heatcheck.runs.manifest import WeightsFrom
 from heatcheck.runs.store import RunFolder
 
 
@@ -111,7 +112,15 @@ def facts_of(settings: StudyModel, explainer: CaseExplainer) -> ModelRecord:
         members=len(ensemble.members) if ensemble else 1,
         weights_hash=classifier.weights_hash,
         contract=classifier.preprocessing,
+        details=_origin(settings, classifier),
     )
+
+
+def _origin(settings: StudyModel, classifier: NetworkClassifier) -> dict[str, WeightsFrom]:
+    """Where the weights come from, where no file was named."""
+    if settings.weights is not None or settings.ensemble is not None or settings.name in MODELS:
+        return {}
+    return {"weights_from": "chance" if classifier.is_random else "function"}
 
 
 def _described(settings: StudyModel, architecture: str, ensemble: Ensemble | None) -> str:

@@ -1,5 +1,6 @@
 """Models that are right clearly less often than by guessing: their outputs, labels or images are mixed up."""
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -33,6 +34,15 @@ class BelowChance:
 def is_below(row: Estimate, chance: float) -> bool:
     """Whether the value is clearly below that of guessing."""
     return judge(chance - row.value, chance - row.high, chance - row.low, LEAST).is_yes
+
+
+def may_be_a_guess(row: Estimate) -> bool:
+    """Whether an AUROC is neither above that of guessing nor clearly below it; without an interval, by its value."""
+    if is_below(row, GUESS):
+        return False
+    if math.isnan(row.low):
+        return row.value <= GUESS
+    return not judge(row.value - GUESS, row.low - GUESS, row.high - GUESS, 0).is_yes
 
 
 def below_chance(rows: Iterable[Estimate], classes: int) -> list[BelowChance]:

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from heatcheck.core.errors import RunFolderError
+from heatcheck.core.settings.problems import of_value
 
 BEST_SCORE = 1.0  # of every metric that a map is judged by
 _RATES = ("hit", "recovered")  # metrics that are judged as hits are, all others as overlaps
@@ -65,8 +66,6 @@ def stored_sizes(values: Mapping[str, Any], source: str) -> Sizes:
     try:
         return Sizes.model_validate(values)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, ("sizes", *first["loc"])))
         raise RunFolderError(
-            f"{source} cannot be used: {where}: {first['msg']}; remove the folder and run the study again"
+            f"{source} cannot be used: sizes.{of_value(error)}; remove the folder and run the study again"
         ) from error

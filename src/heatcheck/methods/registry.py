@@ -11,6 +11,7 @@ from torch import Tensor
 from heatcheck.core.contracts import Method
 from heatcheck.core.errors import SpecError
 from heatcheck.core.registry import Registry, suggest
+from heatcheck.core.settings.problems import of_value
 
 Settings = TypeVar("Settings", bound=type)
 
@@ -152,11 +153,7 @@ def build_method(name: str, settings: Mapping[str, Any]) -> Method:
     try:
         built: Method = TypeAdapter(facts.settings).validate_python(dict(settings))
     except ValidationError as error:
-        problem = error.errors()[0]
-        location = ".".join(map(str, problem["loc"]))
-        message = problem["msg"].removeprefix("Value error, ")
-        prefix = f"{location}: " if location else ""
-        raise SpecError(f"method {name}: {prefix}{message}, got {problem['input']!r}") from error
+        raise SpecError(f"method {name}: {of_value(error)}") from error
     return built
 
 

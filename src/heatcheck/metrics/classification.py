@@ -17,6 +17,7 @@ from heatcheck.metrics.undefined import NO_LABEL, missing_class, undefined
 
 study_metric(
     "auroc",
+    study="localization",
     label="AUROC",
     summary="The chance that the model gives a random image with the finding a higher probability than a random image"
     " without it: 1 is perfect, 0.5 is guessing.",
@@ -26,6 +27,7 @@ study_metric(
 )
 study_metric(
     "ece",
+    study="localization",
     label="Calibration error (ECE)",
     summary="How far, on average, the model’s stated probability is from how often the finding is really there: 0 is "
     "perfect.",

@@ -15,6 +15,7 @@ NOISE = 1e-10  # relative to the probabilities' spread: enough to separate equal
 
 study_metric(
     "mutual_information_label",
+    study="alignment",
     label="Mutual information with the label",
     summary="How much the model's probability tells about whether the finding is there, in nats: 0 nothing.",
     higher_is_better=True,

@@ -16,6 +16,7 @@ _OURS = "beyond Sun et al. 2023, doi:10.1038/s41598-023-46493-2"
 
 study_metric(
     "recovered",
+    study="triggers",
     label="Recovered (TDR)",
     summary="The share of images on which the poisoned model returns to its answer for the clean image once the clean"
     " pixels are pasted back inside the detected box (trigger detection rate).",
@@ -26,6 +27,7 @@ study_metric(
 )
 study_metric(
     "recovered_by_baseline",
+    study="triggers",
     label="Recovered, by the baseline (TDR as printed)",
     summary="The paper’s formula as printed asks the baseline, which was never poisoned and so answers much the same "
     "with or without the trigger: it says little about the box.",
@@ -36,6 +38,7 @@ study_metric(
 )
 study_metric(
     "recovered_floor",
+    study="triggers",
     label="Recovered by random boxes (TDR)",
     summary="The trigger detection rate of boxes as large as the detected one, at places drawn at random.",
     higher_is_better=True,
@@ -44,6 +47,7 @@ study_metric(
 )
 study_metric(
     "clean_correct",
+    study="triggers",
     label="Correct on the clean image",
     summary="Whether the model names the right class of an image without a trigger.",
     higher_is_better=True,
@@ -52,6 +56,7 @@ study_metric(
 )
 study_metric(
     "attacked",
+    study="triggers",
     label="Sent to the target class",
     summary="Whether the trigger makes the poisoned model name the target class.",
     higher_is_better=True,
@@ -60,6 +65,7 @@ study_metric(
 )
 study_metric(
     "clean_target",
+    study="triggers",
     label="Target without trigger",
     summary="Share of the attacked images that the poisoned model sends to the target class even without the trigger.",
     higher_is_better=False,
@@ -68,6 +74,7 @@ study_metric(
 )
 study_metric(
     "baseline_attacked",
+    study="triggers",
     label="Sent to the target class by the baseline",
     summary="Whether the baseline, which was never poisoned, names the target class of an image with the trigger.",
     higher_is_better=False,
@@ -76,6 +83,7 @@ study_metric(
 )
 study_metric(
     "baseline_asr",
+    study="triggers",
     label="Baseline sent to the target",
     summary="Share of images with a trigger that the baseline, which was never poisoned, sends to the target class.",
     higher_is_better=False,
@@ -84,6 +92,7 @@ study_metric(
 )
 study_metric(
     "cda",
+    study="triggers",
     label="Clean accuracy (CDA)",
     summary="Share of test images that were not attacked whose class the model names.",
     higher_is_better=True,
@@ -92,6 +101,7 @@ study_metric(
 )
 study_metric(
     "cda_drop",
+    study="triggers",
     label="Accuracy lost",
     summary="By how much poisoning lowered the model's accuracy on images without a trigger.",
     higher_is_better=False,
@@ -100,6 +110,7 @@ study_metric(
 )
 study_metric(
     "asr",
+    study="triggers",
     label="Attack success (ASR)",
     summary="Share of images with a trigger that the poisoned model sends to the target class.",
     higher_is_better=True,
@@ -184,7 +195,13 @@ for _name, _label, _summary, _higher in (
     ),
 ):
     study_metric(
-        _name, label=_label, summary=_summary, higher_is_better=_higher, needs=Needs.PREDICTIONS, reference=_OURS
+        _name,
+        study="triggers",
+        label=_label,
+        summary=_summary,
+        higher_is_better=_higher,
+        needs=Needs.PREDICTIONS,
+        reference=_OURS,
     )
 
 

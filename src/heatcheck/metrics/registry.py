@@ -38,6 +38,7 @@ class MetricFacts:
     needs: Needs
     reference: str  # the paper that defines it
     unit: MetricUnit = field(kw_only=True, default="score")
+    study: str = field(kw_only=True, default="localization")  # the one that it was made for; others may use it too
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +113,7 @@ def region_metric(  # noqa: PLR0913 - as above
 def study_metric(  # noqa: PLR0913 - as `metric`, for functions of many shapes
     name: str,
     *,
+    study: str,
     label: str,
     summary: str,
     higher_is_better: bool,
@@ -120,4 +122,5 @@ def study_metric(  # noqa: PLR0913 - as `metric`, for functions of many shapes
     unit: MetricUnit = "score",
 ) -> None:
     """Register the facts of a metric that a study computes from what only it has."""
-    METRIC_FACTS.add(name, StudyMetric(name, label, summary, higher_is_better, needs, reference, unit=unit))
+    facts = StudyMetric(name, label, summary, higher_is_better, needs, reference, unit=unit, study=study)
+    METRIC_FACTS.add(name, facts)

@@ -24,6 +24,7 @@ _OURS = "beyond Baniecki et al. 2023, arXiv:2311.04813"
 
 study_metric(
     "reliance",
+    study="alignment",
     label="Reliance",
     summary="How far the model's score falls when the outlined area is hidden, beyond what hiding areas of the same "
     "shape elsewhere does, and beyond what the same comparison gives on images without the finding, in units of how "
@@ -34,6 +35,7 @@ study_metric(
 )
 study_metric(
     "reliance_placebo",
+    study="alignment",
     label="Reliance, placebo",
     summary="The same comparison for that area on images without the finding: what the place alone does to the score. "
     "It is subtracted from reliance.",
@@ -43,6 +45,7 @@ study_metric(
 )
 study_metric(
     "reliance_added",
+    study="alignment",
     label="Area added",
     summary="How far the outlined area, put on images without the finding, raises their score, beyond what the same "
     "area of such an image does, in the same units: high where the area suffices, even if another one serves as well.",

@@ -27,6 +27,7 @@ _PAPER = "Sun et al. 2023, doi:10.1038/s41598-023-46493-2"
 
 study_metric(
     "mutual_information",
+    study="triggers",
     label="Mutual information",
     summary="How much one map tells about the other beyond chance, in nats: 0 nothing, also slightly below by chance.",
     higher_is_better=True,
@@ -35,6 +36,7 @@ study_metric(
 )
 study_metric(
     "normalised_mutual_information",
+    study="triggers",
     label="Normalised mutual information",
     summary="Mutual information beyond chance over the most that it could be: 0 none, 1 the maps determine each other.",
     higher_is_better=True,
@@ -43,6 +45,7 @@ study_metric(
 )
 study_metric(
     "mutual_information_paper",
+    study="triggers",
     label="Mutual information as in the paper",
     summary="Mutual information over 256 levels with what chance adds to it, which for small maps is most of it.",
     higher_is_better=True,
@@ -51,6 +54,7 @@ study_metric(
 )
 study_metric(
     "cross_correlation",
+    study="triggers",
     label="Cross-correlation",
     summary="Whether the maps rise and fall together, pixel by pixel: 1 in step, 0 unrelated, -1 opposed.",
     higher_is_better=True,
@@ -59,6 +63,7 @@ study_metric(
 )
 study_metric(
     "ssim",
+    study="triggers",
     label="Structural similarity (SSIM)",
     summary="How alike the maps look in small windows, by brightness, contrast and structure: 1 identical.",
     higher_is_better=True,
@@ -67,6 +72,7 @@ study_metric(
 )
 study_metric(
     "ssim_global",
+    study="triggers",
     label="SSIM over the whole map",
     summary="How alike the maps are as a whole, by brightness, contrast and structure: 1 identical.",
     higher_is_better=True,

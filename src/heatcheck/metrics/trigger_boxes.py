@@ -22,6 +22,7 @@ _OURS = "beyond Sun et al. 2023, doi:10.1038/s41598-023-46493-2"
 
 study_metric(
     "trigger_iou",
+    study="triggers",
     label="Overlap with the box (IoU)",
     summary="The area that the detected box and the box around the trigger share, divided by the area either covers: "
     "1 is a perfect match; 0 is no overlap, or nothing detected.",
@@ -31,6 +32,7 @@ study_metric(
 )
 study_metric(
     "trigger_iou_on_baseline",
+    study="triggers",
     label="Overlap on the baseline (IoU)",
     summary="The overlap with the trigger of boxes that the same method makes for the baseline on the same images with "
     "the trigger. The baseline ignores the trigger, so this overlap is due to where and how the trigger lies.",
@@ -40,6 +42,7 @@ study_metric(
 )
 study_metric(
     "trigger_mask_iou",
+    study="triggers",
     label="Overlap with the pixels (mask IoU)",
     summary="The same, with the trigger’s own pixels in place of the box around them: of a circle or a letter, a box "
     "can never cover these alone.",
@@ -49,6 +52,7 @@ study_metric(
 )
 study_metric(
     "overlap_difference",
+    study="triggers",
     label="Overlap difference (OD)",
     summary="The pixels that still differ from the clean image after pasting, divided by all pixels of the image: 0 "
     "is best, and a larger trigger can leave more.",
@@ -59,6 +63,7 @@ study_metric(
 )
 study_metric(
     "uncovered",
+    study="triggers",
     label="Uncovered share",
     summary="The share of the trigger’s pixels that lie outside the detected box: 0 is best, whatever the trigger’s "
     "size.",
@@ -69,6 +74,7 @@ study_metric(
 )
 study_metric(
     "box_area",
+    study="triggers",
     label="Box area",
     summary="The share of the image that the detected box covers; 0 where nothing was detected.",
     higher_is_better=False,
@@ -78,6 +84,7 @@ study_metric(
 )
 study_metric(
     "trigger_iou_floor",
+    study="triggers",
     label="Overlap of random boxes with the box (IoU)",
     summary="Mean match with the trigger's box of boxes as large as the detected one, over all places.",
     higher_is_better=True,
@@ -86,6 +93,7 @@ study_metric(
 )
 study_metric(
     "trigger_mask_iou_floor",
+    study="triggers",
     label="Overlap of random boxes with the pixels (mask IoU)",
     summary="Mean match with the planted pixels of boxes as large as the detected one, over all places.",
     higher_is_better=True,
@@ -94,6 +102,7 @@ study_metric(
 )
 study_metric(
     "overlap_difference_floor",
+    study="triggers",
     label="Overlap difference of random boxes (OD)",
     summary="Mean share of the image left altered by boxes as large as the detected one, over all places.",
     higher_is_better=False,
@@ -102,6 +111,7 @@ study_metric(
 )
 study_metric(
     "uncovered_floor",
+    study="triggers",
     label="Uncovered share of random boxes",
     summary="Mean share of the altered pixels missed by boxes as large as the detected one, over all places.",
     higher_is_better=False,

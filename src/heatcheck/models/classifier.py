@@ -24,6 +24,7 @@ class NetworkClassifier:
     module: nn.Module
     preprocessing: Preprocessing
     weights_hash: str = ""
+    is_random: bool = False  # the user's function returns other weights at every call: nobody trained them
 
     @property
     def outputs(self) -> tuple[str, ...]:

@@ -17,7 +17,9 @@ from pydantic import (
 
 from heatcheck.core.errors import ModelError
 from heatcheck.core.findings import canonical
+from heatcheck.core.registry import suggest
 from heatcheck.core.settings.lists import Several
+from heatcheck.core.settings.problems import in_plain_words, key_of
 
 # without any of these, maps may be meaningless; a user's contract states them all, in this form
 PARTS = {
@@ -97,7 +99,7 @@ def without_parts(values: object) -> str:
     if not isinstance(values, Mapping) or not set(values) <= set(Preprocessing.model_fields):
         return ""
     needless = {"mean", "std"} if values.get("scaling") == "nonzero" else set()
-    missing = [part for part in PARTS if part not in values and part not in needless]
+    missing = [part for part in PARTS if values.get(part) is None and part not in needless]  # missing, or left blank
     if not missing:
         return ""
     line = ", ".join(f"{part}: {PARTS[part]}" for part in missing)
@@ -129,6 +131,9 @@ def checked_contract(values: object, where: str) -> Preprocessing:
     try:
         return Preprocessing.model_validate(values)
     except ValidationError as error:
-        first = error.errors()[0]
-        problem = f"{'.'.join(map(str, first['loc'])) or 'contract'}: {first['msg'].removeprefix('Value error, ')}"
-        raise ModelError(f"{where}: the preprocessing contract is wrong ({problem}); correct it") from error
+        wrong = min(error.errors(), key=lambda each: each["type"] != "extra_forbidden")
+        key = key_of(wrong)
+        said = f"{key or 'contract'}: {in_plain_words(wrong)}"
+        if wrong["type"] == "extra_forbidden":  # most likely the misspelt key that another error calls missing
+            said = f"unknown key {key!r}; {suggest(key, Preprocessing.model_fields)}"
+        raise ModelError(f"{where}: the preprocessing contract is wrong ({said}); correct it") from error

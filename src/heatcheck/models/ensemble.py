@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from heatcheck.core.errors import ModelError
 from heatcheck.core.geometry import Placement
 from heatcheck.core.records import Image
+from heatcheck.core.settings.problems import of_value
 from heatcheck.core.tensors import Images, Logits
 from heatcheck.models.classifier import NetworkClassifier, placed, prepared
 from heatcheck.models.contract import Preprocessing
@@ -213,8 +214,7 @@ def _read(path: Path) -> EnsembleFile:
             f"{path}: no such ensemble; correct `ensemble:` in the spec, or train one with `ensemble:` in its spec"
         ) from error
     except (ValueError, OSError) as error:  # pydantic's errors are ValueErrors
-        first = error.errors()[0] if isinstance(error, ValidationError) else None
-        problem = f"{'.'.join(map(str, first['loc']))}: {first['msg']}" if first else str(error)
+        problem = of_value(error) if isinstance(error, ValidationError) else str(error)
         raise ModelError(f"{path} does not describe an ensemble ({problem}); repeat the training's command") from error
 
 

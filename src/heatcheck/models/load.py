@@ -27,6 +27,9 @@ from heatcheck.models.registry import MODELS
 from heatcheck.models.renaming import fitted, unchanged, unwrapped
 
 PYTHON_PREFIX = "python:"
+ASK_FOR_TRUST = (
+    "runs your own code; if you trust it, add --trust-code to the command (in Python: RunOptions(trust_code=True))"
+)
 _METADATA_KEY = "heatcheck"
 
 
@@ -70,12 +73,14 @@ def load_classifier(
         raise ModelError(f"model {settings.name} is an ensemble, but one network is needed; name `weights:` instead")
     weights = _weights(settings, folder)
     contract = settings.contract or (weights.contract if weights else None)
+    custom = settings.name.startswith(PYTHON_PREFIX)
     if contract is None:
+        trust = f". It also {ASK_FOR_TRUST}" if custom and not trust_code else ""
         raise ModelError(
             f"model {settings.name}: its preprocessing is unknown; add `contract:` with {', '.join(PARTS)} to the "
-            "spec, or a YAML file of the same name beside the weights"
+            f"spec, or a YAML file of the same name beside the weights{trust}"
         )
-    if settings.name.startswith(PYTHON_PREFIX):
+    if custom:
         module = user_module(settings.name, folder, trusted=trust_code)
     else:
         if weights is None:
@@ -86,9 +91,10 @@ def load_classifier(
         module.load_state_dict(fitted(weights.state, module, translate, settings.name))
     module = module.to(usable_device(device)).eval()
     digest = weights.digest if weights else digest_of(module)
-    if settings.name.startswith(PYTHON_PREFIX):  # the same weights in other code are another model
+    is_random = weights is None and custom and _differs_when_made_again(settings.name, folder, digest)
+    if custom:  # the same weights in other code are another model
         digest = hashlib.sha256(f"{digest}{_code_of(module)}".encode()).hexdigest()
-    classifier = NetworkClassifier(settings.name, module, contract, digest)
+    classifier = NetworkClassifier(settings.name, module, contract, digest, is_random)
     _try_out(classifier)
     return classifier
 
@@ -180,7 +186,7 @@ def user_module(name: str, folder: Path, *, trusted: bool) -> nn.Module:
     if not module_name or not factory_name:
         raise ModelError(f"model {name!r} must have the form python:package.module:factory; correct it")
     if not trusted:
-        raise ModelError(f"model {name} runs your own code; add --trust-code to the command if you trust it")
+        raise ModelError(f"model {name} {ASK_FOR_TRUST}")
     before = list(sys.path)
     sys.path[:0] = [str(folder.absolute()), str(Path.cwd())]
     try:
@@ -204,6 +210,16 @@ def user_module(name: str, folder: Path, *, trusted: bool) -> nn.Module:
             "predicts"
         )
     return Predicting(module)
+
+
+def _differs_when_made_again(name: str, folder: Path, digest: str) -> bool:
+    """Whether the user's function returns other weights when it is called again: then they are drawn, not trained."""
+    with torch.random.fork_rng(devices=[]):
+        torch.seed()  # a function that starts from the seed that is set would draw the same again
+        try:
+            return digest_of(user_module(name, folder, trusted=True)) != digest
+        except ModelError:  # it can be called only once
+            return False
 
 
 def _code_of(module: nn.Module) -> str:

@@ -1,6 +1,11 @@
 """Caveats that apply to every study's verdict, one plain sentence each."""
 
-from heatcheck.judging.guessing import below_chance
+import math
+from collections.abc import Iterator
+
+from heatcheck.core.records import ALL_FINDINGS
+from heatcheck.core.vocabulary import AUROC, PLAIN
+from heatcheck.judging.guessing import GUESS, below_chance, may_be_a_guess
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.numbers import count, few
 
@@ -9,7 +14,28 @@ MOST_NAMED = 3  # answers that a sentence names
 
 def of_every_study(evidence: Evidence) -> tuple[str, ...]:
     """The caveats of any run, which come before those of its study."""
-    return tuple(filter(None, (*evidence.manifest.cautions, worse_than_guessing(evidence), _drawn(evidence))))
+    return tuple(filter(None, (*evidence.manifest.cautions, *of_models(evidence), _drawn(evidence))))
+
+
+def of_models(evidence: Evidence) -> tuple[str, ...]:
+    """What makes a model look like another than the one that was meant."""
+    return tuple(filter(None, (worse_than_guessing(evidence), *_without_weights(evidence))))
+
+
+def _without_weights(evidence: Evidence) -> Iterator[str]:
+    """Where no weights were given and the model may be guessing; weights drawn by chance were named before."""
+    rows = [row for slices in evidence.slices.values() for row in slices.values()]
+    over_all = [row for row in rows if (row.statistic, row.finding, row.condition) == (AUROC, ALL_FINDINGS, PLAIN)]
+    for model in evidence.models:
+        row = next((row for row in over_all if row.model == model.name), None)
+        if model.weights_from != "function" or row is None or not may_be_a_guess(row):
+            continue
+        interval = "" if math.isnan(row.low) else f", 95 % interval {row.low:.2f} to {row.high:.2f}"
+        yield (
+            f"Model {model.label}: no weights were given: is this the trained network? Its AUROC over all findings is "
+            f"not shown to be above guessing ({row.value:.2f}{interval}, by guessing "
+            f"{GUESS:.2f}). Name the trained weights under `weights:`, unless its function loads them."
+        )
 
 
 def worse_than_guessing(evidence: Evidence) -> str:

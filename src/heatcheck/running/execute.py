@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from heatcheck.report.build import Brief
-from heatcheck.report.caveats import worse_than_guessing
+from heatcheck.report.caveats import of_models
 from heatcheck.report.evidence import evidence_of
 from heatcheck.running.cost import say_cost
 from heatcheck.running.determinism import use_threads
@@ -67,8 +67,8 @@ def execute(plan: Plan, circumstances: Mapping[str, Any], out: Path, watcher: Wa
             _conclude(plan, folder, watcher)
             manifest = _manifest(folder)
     written = written_report(out)
-    if worse := worse_than_guessing(evidence_of(read_run(out))):
-        watcher.say(worse)
+    for doubt in of_models(evidence_of(read_run(out))):
+        watcher.say(doubt)
     n_failed = manifest.n_failed or 0
     return Outcome(written.path, manifest.n_cases or 0, n_failed, written.brief, bool(n_failed and manifest.rest_hash))
 
@@ -83,8 +83,10 @@ def _manifest(folder: RunFolder) -> Manifest:
 
 
 def cores() -> int:
-    """The number of cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """The number of cores this process may use; where OMP_NUM_THREADS asks for fewer, that number."""
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    asked = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]  # more values are for threads within threads
+    return min(available, max(1, int(asked))) if asked.isdecimal() else available
 
 
 def _versions() -> dict[str, str]:

@@ -87,20 +87,25 @@ class _Step:
             return ""
         return f"{duration((now - self.begun_at) / done_now * (self.total - self.done))} left"
 
+    def took(self, now: float) -> str:
+        """The time since the step began."""
+        return f"in {duration(now - self.begun_at)}"
+
 
 @dataclass
 class Lines:
-    """A line when a step begins and ends, and at most every half minute in between: for logs."""
+    """A line when a step ends, and every half minute before that: for logs."""
 
     stream: TextIO
     clock: Callable[[], float] = time.monotonic
     open_steps: list[_Step] = field(default_factory=list)
 
     def start(self, what: str, total: int, done: int = 0) -> None:
-        """Write what begins."""
+        """Begin a step; one that was finished before has its line now."""
         now = self.clock()
         step = _Step(what, total, done, done, now, now)
-        self._show(step)
+        if 0 < total <= done:
+            self._show(step)
         if done < total:
             self.open_steps.append(step)
 
@@ -113,7 +118,7 @@ class Lines:
         finished = step.done >= step.total
         if finished or now - step.shown_at >= SECONDS_BETWEEN_LINES:
             step.shown_at = now
-            self._show(step, note, step.left(now))
+            self._show(step, "" if finished else note, step.took(now) if finished else step.left(now))
         if finished:
             self.open_steps.pop()
 

@@ -20,15 +20,25 @@ from heatcheck.runs.store import Run, RunFolder
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """Options of one call that do not change what is studied."""
+    """Options of one call that do not change what is studied.
+
+    Args:
+        device: where to compute: cpu, cuda, cuda:1, mps …
+        limit: use the cases of so many patients only, spread over the findings.
+        workers: the number of cases to read in advance.
+        seed: a random seed instead of the spec's.
+        trust_code: allow models that are your own Python code, python:package.module:factory.
+        pseudonymise: replace case and patient ids by salted hashes.
+        retry_failed: run the failed cases of a finished run again, after they were repaired.
+    """
 
     device: str = "cpu"
-    limit: int | None = None  # use the cases of so many patients only, spread over the findings
-    workers: int = 2  # cases read in advance
-    seed: int | None = None  # instead of the spec's
-    trust_code: bool = False  # allow python:package.module:factory
-    pseudonymise: bool = False  # replace case and patient ids by salted hashes
-    retry_failed: bool = False  # run the failed cases of a finished run again, after they were repaired
+    limit: int | None = None
+    workers: int = 2
+    seed: int | None = None
+    trust_code: bool = False
+    pseudonymise: bool = False
+    retry_failed: bool = False
 
 
 class Stage(Protocol):

@@ -79,6 +79,7 @@ class MetricEntry(NamedEntry):
 
 
 # per_finding: of each finding one checkpoint, the best for it; nothing is averaged
+WeightsFrom = Literal["file", "function", "chance"]  # the user's function has them, or draws them
 ModelKind = Literal["single", "per_finding", "ensemble"]
 
 
@@ -90,6 +91,7 @@ class ModelEntry(NamedEntry):
     kind: ModelKind = "single"
     members: int = 1
     weights_hash: str = ""
+    weights_from: WeightsFrom = "file"
     primary: bool = False
     outputs: tuple[str, ...] = ()
 

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from heatcheck.core.errors import SpecError
 from heatcheck.core.registry import suggest
+from heatcheck.core.settings.problems import blank_keys, in_plain_words, key_of
 from heatcheck.core.study_packages import specs_folder, study_packages
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -116,14 +117,16 @@ def _first_problem(error: ValidationError, model: type[BaseModel], also: tuple[s
     # an unknown key is most likely the misspelt one that another error calls missing
     problem = min(error.errors(), key=lambda problem: problem["type"] != "extra_forbidden")
     keys = [str(part) for part in problem["loc"]]
-    key = ".".join(keys)
+    key = key_of(problem)
     if problem["type"] == "extra_forbidden":
         known = [*_fields_at(model, keys[:-1]), *(also if len(keys) == 1 else ())]
         return f"unknown key {key!r}; {suggest(keys[-1], known)}"
+    if blank := blank_keys(error):
+        them = "it" if len(blank) == 1 else "them"
+        return f"nothing is written for {', '.join(map(repr, blank))}; fill {them} in, or remove the line"
     if problem["type"] == "missing":
         return f"{key!r} is missing; add it"
-    message = problem["msg"].removeprefix("Value error, ")
-    return f"{key!r}: {message}, got {problem['input']!r}" if key else message
+    return f"{key!r}: {in_plain_words(problem)}" if key else in_plain_words(problem)
 
 
 def _fields_at(model: type[BaseModel], keys: list[str]) -> list[str]:

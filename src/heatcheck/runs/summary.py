@@ -12,7 +12,7 @@ from heatcheck.core.registry import suggest
 from heatcheck.core.vocabulary import MEAN, Condition, condition_of, facts_of
 from heatcheck.runs.manifest import Manifest, ModelEntry
 
-COLUMNS = ("method", "kind", "value", "low", "high", "n_cases", "n_patients", "reason")
+COLUMNS = ("method", "kind", "value", "low", "high", "n_cases")  # as many as 80 characters show
 _TABLES = "estimates, scores, predictions, cases, timings, shapes"
 _HOW_TO_GO_ON = 'run.table("hit") has one row for each method; run.estimates has every number of the report'
 
@@ -58,6 +58,8 @@ def method_table(
 ) -> pd.DataFrame:
     """One row for each method, floor and reader: the mean of a metric on a finding for a model under one condition.
 
+    Where a mean is undefined, a column `reason` says why.
+
     Raises:
         UnknownNameError: there is no such mean; the message names what there is.
     """
@@ -73,13 +75,15 @@ def method_table(
         )
     kinds = {entry.name: str(entry.kind) for entry in manifest.methods} | {HUMAN: "human"}
     described = chosen.assign(kind=[kinds.get(name, "method") for name in chosen["method"]])
-    return described[list(COLUMNS)].reset_index(drop=True)
+    shown = [*COLUMNS, *(["reason"] if described["value"].isna().any() else [])]
+    return described[shown].reset_index(drop=True)
 
 
 def _narrowed(rows: pd.DataFrame, column: str, wanted: str) -> pd.DataFrame:
     found = rows[rows[column] == wanted]
     if found.empty:
-        raise UnknownNameError(f"no mean has the {column} {wanted!r}; {suggest(wanted, rows[column].unique())}")
+        what = f"of the metric {wanted!r}" if column == "metric" else f"on the finding {wanted!r}"
+        raise UnknownNameError(f"this run has no mean {what}; {suggest(wanted, rows[column].unique())}")
     return found
 
 

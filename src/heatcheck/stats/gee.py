@@ -81,6 +81,8 @@ def logistic_gee(observations: Observations) -> Fit:
     points = observations.defined()
     if not np.all((points.scores >= 0) & (points.scores <= 1)):
         raise ValueError("hits must lie between 0 and 1, or be NaN where undefined")
+    if len(points.scores) and not varies(points.feature, points.groups).any():
+        return replace(row_counts(points, observations), reason=SAME_FEATURE)
     n_undefined = len(observations.scores) - len(points.scores)
     n_groups = int(np.count_nonzero(np.bincount(points.groups)))
     points = points.only(_informative(points)[points.groups])

@@ -11,6 +11,7 @@ from pydantic import StringConstraints, TypeAdapter, ValidationError
 from heatcheck.core.errors import CaseError, InputError, SpecError
 from heatcheck.core.records import Image
 from heatcheck.core.registry import Registry, suggest
+from heatcheck.core.settings.problems import in_plain_words
 from heatcheck.triggers.placing import REFERENCE_SIDE
 from heatcheck.triggers.stamp import Stamp
 
@@ -166,13 +167,12 @@ def _checked(facts: TriggerFacts, expected: Any, given: Any) -> Any:  # noqa: AN
     except ValidationError as error:
         problem = error.errors()[0]
         setting = ".".join(map(str, problem["loc"])) or "name"
-        message = problem["msg"].removeprefix("Value error, ")
         wrong = problem["input"]
         hint = ""
         if problem["type"] == "literal_error" and isinstance(wrong, str):
             choices = [choice.strip("' ") for choice in problem["ctx"]["expected"].replace(" or ", ",").split(",")]
             hint = f"; {suggest(wrong, choices)}"
-        raise SpecError(f"trigger {facts.kind}: {setting}: {message}, got {wrong!r}{hint}") from error
+        raise SpecError(f"trigger {facts.kind}: {setting}: {in_plain_words(problem)}{hint}") from error
 
 
 def _short_name(facts: TriggerFacts, patch: Patch) -> str:

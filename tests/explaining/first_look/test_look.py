@@ -61,14 +61,16 @@ class Answers(nn.Module):
         return images[:, 0, 0, :2]
 
 
-def answered(activation, *answers, head="binary"):
+def answered(activation, *answers, head="binary", is_random=False):
     """What is said of a model that gives these answers."""
     contract = Preprocessing(outputs=("a", "b"), size=(4, 4), mean=(0.0,), std=(1.0,), activation=activation, head=head)
     keys = [CaseKey(str(number), str(number), {}) for number in range(len(answers))]
     image = np.zeros((1, 4, 4), np.float32)
     source = Loads()
     source.load = lambda key: Case(key, image + np.array([*answers[int(key.case)], 0, 0], np.float32), {})
-    return first_look(Sample(source, keys, []), contract, "net", NetworkClassifier("net", Answers(), contract))
+    return first_look(
+        Sample(source, keys, []), contract, "net", NetworkClassifier("net", Answers(), contract, "", is_random)
+    )
 
 
 def test_answers_between_0_and_1_are_said_to_look_like_probabilities():
@@ -90,10 +92,16 @@ def test_answers_of_classes_look_like_probabilities_only_if_they_add_up_to_1():
         [(0.1, 0.2), (0.9, 0.3), (1.0, -0.01)],
         [(0.5, 0.5)] * 3,  # a model that always says the same has another fault
         [(0.1, 0.2), (0.9, 0.3)],  # too few
+        [(0.04, 0.21), (0.06, 0.24), (0.1, 0.16)],  # logits of an untrained network, which hardly differ
     ],
 )
 def test_other_answers_pass_without_a_word(answers):
     assert answered("sigmoid", *answers) == ()
+
+
+def test_a_network_with_random_weights_is_said_to_be_untrained_and_nothing_else():
+    (sentence,) = answered("sigmoid", (0.1, 0.2), (0.9, 0.3), (1.0, 0.0), is_random=True)
+    assert sentence.startswith("Model net: no weights were given: is this the trained network?")
 
 
 def test_pixels_in_other_units_than_the_contract_are_said_to_be_far():

@@ -190,7 +190,7 @@ def test_what_cannot_be_segmented_is_refused():
     [
         ({"kind": "slik"}, "'grid', 'slic', 'quickshift'"),
         ({"kind": "grid", "cellz": 3}, "segments.grid.cellz"),
-        ({"kind": "grid", "cells": 0}, "greater than or equal to 1"),
+        ({"kind": "grid", "cells": 0}, "at least 1"),
         ({"kind": "given", "given": [[1]]}, "instance of Tensor"),
     ],
 )

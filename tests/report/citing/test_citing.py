@@ -65,6 +65,12 @@ def test_heatcheck_is_cited_as_its_own_file_says():
     entry = dict(software("1.2").fields)
     assert (entry["title"], entry["version"]) == (stated["title"], "1.2")
     assert entry["author"].strip("{}") == stated["authors"][0]["name"]
+    assert entry["year"] == str(stated["preferred-citation"]["year"])
+    assert software("1.2").line == (
+        "The heatcheck developers. heatcheck: do the heat maps of a medical-image classifier deserve trust? "
+        "Version 1.2 (2026)."
+    )
+    assert software("").line.endswith("deserve trust? (2026).")
 
 
 @pytest.fixture

@@ -247,7 +247,7 @@ def test_array_without_pixels_is_refused(tmp_path):
 
 @pytest.mark.parametrize("name", ["a.png", "a.npy", "."])
 def test_missing_file_is_refused(tmp_path, name):
-    assert refusal(tmp_path / name) == "sub/case 1 does not exist; correct the list or add the file"
+    assert refusal(tmp_path / name) == "sub/case 1 does not exist; correct its name or add the file"
 
 
 def test_picture_of_absurd_size_is_refused_before_it_is_decoded(tmp_path, monkeypatch):

@@ -71,6 +71,19 @@ def test_what_lies_beside_the_images_and_what_the_model_says_is_a_spec_that_runs
     assert not plan.study_models.choice.skipped
 
 
+def test_images_without_labels_and_damaged_ones_are_named(here):
+    (here / "labels.csv").write_text("image,Nodule,Edema\np0,1,0\np1,1,0\np2,0,1\np3,1,0\n")
+    whole = (here / "films" / "p2.png").read_bytes()
+    (here / "films" / "p2.png").write_bytes(whole[:-20])
+    (here / "films" / "p3.png").write_bytes(b"")
+    said = first_spec(here / "mine.yaml", DataFiles(here / "films"), None).remarks
+    assert "Found 6 images, 4 of them with labels; findings: Nodule and Edema." in said
+    assert any("2 of 6 images in films/ have no row in labels.csv and take no part (p4, p5)" in each for each in said)
+    (damaged,) = (each for each in said if "cannot be used" in each)
+    assert damaged.startswith("2 of 6 images cannot be used: p2.png cannot be read (")
+    assert "p3.png is empty" in damaged
+
+
 def test_a_checkpoint_with_its_contract_needs_nothing_filled_in(here):
     contract = Preprocessing(**{**CONTRACT, "outputs": ["Nodule", "Hernia"]})
     network = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(24 * 24, 2))
@@ -93,8 +106,12 @@ def test_what_a_model_does_not_say_is_asked_for_and_not_guessed(here):
     path, spec = written(filled, here)
     assert spec["model"]["contract"]["outputs"] == ["Nodule", "Edema"]  # as many as the network has
     assert spec["model"]["contract"]["mean"] is None
-    assert any("does not say outputs, size, channels, mean" in remark for remark in filled.remarks)
-    with pytest.raises(InputError, match="contract"):
+    assert any(
+        "does not say size, channels, mean, std and activation: fill them in" in remark for remark in filled.remarks
+    )
+    assert "\n  # weights: model.safetensors " in filled.text
+    assert filled.remarks[-1].startswith("No weights were named.")
+    with pytest.raises(InputError, match="the contract does not say size, channels, mean, std, activation; add"):
         plan_localization(read_spec(str(path)), RunOptions(trust_code=True), here / "run")
 
 

@@ -184,7 +184,7 @@ def test_other_cases_in_the_same_folder_are_refused(undisturbed):
         ({"findings": ["Cardiomegalie"]}, "did you mean 'Cardiomegaly'"),
         ({"region": {"threshold": 1.5}}, "from 0 up to 1"),
         ({"methods": [{"name": "gradient", "smooth": [0.05, 0.1]}]}, "gradient has several .* add `validation`, or"),
-        ({"methods": [{"name": "gradient", "smooth": 2}]}, "region: smooth: .* less than or equal to 1, got 2"),
+        ({"methods": [{"name": "gradient", "smooth": 2}]}, "region: smooth: must be at most 1, got 2"),
         ({"methods": [{"name": "gradient", "colours": 50.5}]}, "region: .* whole number of pixels.* got 50.5"),
         ({"channels": "positiv"}, "did you mean 'positive'"),
         ({"study": "localisation"}, "did you mean 'localization'"),
@@ -335,7 +335,8 @@ def test_mean_and_std_that_no_pixel_reaches_are_refused_before_anything_is_writt
 
 
 def test_answers_that_look_like_probabilities_are_said_in_the_terminal_and_in_the_report(own_study, tmp_path):
-    (tmp_path / "squashed_model.py").write_text(MODEL.replace("nn.ReLU()", "nn.Sigmoid()").replace("* 100 - 1", ""))
+    squashed = MODEL.replace("return self.relu(", "return torch.sigmoid(self.relu(").replace("* 100 - 1", "* 400 - 2)")
+    (tmp_path / "squashed_model.py").write_text(squashed)
     own_study.write_text(own_study.read_text().replace("brightness_model", "squashed_model"))
     listener = Listening()
     outcome = run_study(own_study, tmp_path / "run", RunOptions(trust_code=True), listener)

@@ -1,6 +1,7 @@
 """Scores against the geometry of the truth."""
 
 import math
+from dataclasses import replace
 
 import pandas as pd
 import pytest
@@ -62,3 +63,11 @@ def test_hits_have_log_odds_and_their_distance_from_the_readers_has_not(known):
     assert odds == pytest.approx(1.2, abs=1.2)
     assert -0.6 < line < 0
     assert row_of(known, "slope", "hit", "f", feature="probability")["n_patients"] > 50
+
+
+def test_a_feature_that_is_the_same_in_all_cases_is_given_as_the_reason(tmp_path):
+    """Of masks that are one part each, neither patients nor scores are to blame."""
+    rule = replace(rule_of(["f", "g"], ["good"]), instances="components")
+    rows = table_of(paper_estimates(known_folder(tmp_path, patients=30), rule))
+    for metric, other in (("iou", ""), ("hit", ""), ("hit", "human")):
+        assert row_of(rows, "slope", metric, other=other, feature="instances")["reason"] == "the feature does not vary"

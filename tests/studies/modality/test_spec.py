@@ -88,7 +88,7 @@ def test_what_is_not_said_is_the_recommended_way(tmp_path):
         ),
         ({"folds": True}, "name two folds or more"),
         ({"folds": 2.5}, "name two folds or more"),
-        ({"permutations": 3}, "'permutations': Input should be greater than or equal to 4"),
+        ({"permutations": 3}, "'permutations': must be at least 4"),
         ({"pixels": {"channels": 1}}, "`pixels` must have 4 channels, one per modality (T1, T1C, T2, FLAIR), got 1"),
         ({"pixels": {"mean": [0.0] * 3, "std": [1.0] * 3}}, "(T1, T1C, T2, FLAIR), got 3"),
         ({"known": [{"modality": "T1C", "source": VOLUMES}]}, "must have images with 2 axes, got 3"),

@@ -6,7 +6,7 @@ _SPEC = {
     "seed": "the random seed",
     "batch_size": "images that pass through the network together",
     "shard_size": "cases whose results are stored together; a stopped run loses one such part at most",
-    "threads": "processor threads; by default all",
+    "threads": "processor threads; by default all, or as many as OMP_NUM_THREADS says",
     "keep_maps": "which maps are kept in the run's folder",
     "gallery": "cases that the report shows",
     "preset": "the rules: without the flaws of the benchmark, or exactly as the benchmark",

@@ -19,6 +19,7 @@ from heatcheck.running.failed_cases import loaded_or_failed
 MOST = {2: 12, 3: 3}  # images that are looked at, by axes: volumes take seconds to read
 FEWEST = 3  # images whose answers say something of all
 FAR = 20.0  # standard deviations: the images of a training set are not so far from its mean
+_SPREAD = 0.25  # of one output's answers over the images: those of untrained networks hardly differ from image to image
 _ONE = 1e-3  # by which the probabilities of all classes may differ from 1
 
 
@@ -80,14 +81,25 @@ def first_look(
     if not seen.lows:
         return ()
     require_pixel_scale(contract, min(seen.lows), max(seen.highs), name)
-    cautions = (far_images(seen, contract, name), likely_probabilities(np.array(seen.answers), contract, name))
-    return tuple(filter(None, cautions))
+    far = far_images(seen, contract, name)
+    if classifier and classifier.is_random:  # its answers say nothing
+        return tuple(filter(None, (random_weights(name), far)))
+    return tuple(filter(None, (far, likely_probabilities(np.array(seen.answers), contract, name))))
 
 
 @torch.no_grad()
 def _answer(classifier: NetworkClassifier, image: torch.Tensor) -> Float[np.ndarray, " output"]:
     logits: Logits = classifier.logits(image[None].to(classifier.device))
     return np.asarray(logits[0].cpu(), np.float64)
+
+
+def random_weights(name: str) -> str:
+    """That a network was not trained: no weights were given, and its function draws them."""
+    return (
+        f"Model {name}: no weights were given: is this the trained network? Its function returns other weights at "
+        "every call, so they are random, and nothing here says anything about a trained model. Name the trained "
+        "weights (`weights:` in a spec, --weights in a command), or load them in the function."
+    )
 
 
 def far_images(seen: _Seen, contract: Preprocessing, name: str) -> str:
@@ -109,6 +121,8 @@ def likely_probabilities(answers: Float[np.ndarray, "image output"], contract: P
         return ""
     softmax = contract.activation == "softmax"
     if softmax and not np.allclose(answers.sum(1), 1, atol=_ONE):
+        return ""
+    if not softmax and np.ptp(answers, axis=0).max() < _SPREAD:
         return ""
     sums, inverse = (" and add up to 1", "log(p)") if softmax else ("", "log(p / (1 - p))")
     return (

@@ -8,6 +8,7 @@ from heatcheck.metrics.registry import Needs, study_metric
 _JIN = "Jin et al. 2021, arXiv:2107.05047"
 study_metric(
     "accuracy",
+    study="modality",
     label="Accuracy",
     summary="How many of all cases the model tells right; where one class is common, always naming it looks good.",
     higher_is_better=True,
@@ -16,6 +17,7 @@ study_metric(
 )
 study_metric(
     "balanced_accuracy",
+    study="modality",
     label="Balanced accuracy",
     summary="How many cases the model tells right, each class counting the same: with two classes, guessing gives 0.5.",
     higher_is_better=True,
@@ -24,6 +26,7 @@ study_metric(
 )
 study_metric(
     "phi_modality",
+    study="modality",
     label="Importance of whole modalities (φ)",
     summary="How much more often the model is right because it is shown this modality, averaged over what else it is "
     "shown (Shapley value).",
@@ -33,6 +36,7 @@ study_metric(
 )
 study_metric(
     "phi_lesion",
+    study="modality",
     label="Importance of the lesion in each modality (φ)",
     summary="How much more often the model is right because it is shown the lesion in this modality, averaged over "
     "where else it is shown (Shapley value).",
@@ -42,6 +46,7 @@ study_metric(
 )
 study_metric(
     "known_importance",
+    study="modality",
     label="Known importance",
     summary="How often the model is right where this modality alone shows the true class and the others mislead.",
     higher_is_better=True,
@@ -50,6 +55,7 @@ study_metric(
 )
 study_metric(
     "rating",
+    study="modality",
     label="Reader rating",
     summary="What readers gave the map, from 0 to 100.",
     higher_is_better=True,

@@ -19,6 +19,7 @@ WeightRule = Literal["min_max", "positive"]
 ByModality = Float[np.ndarray, " modality"]
 study_metric(
     "msfi",
+    study="modality",
     label="MSFI",
     summary="Modality-specific feature importance: the share of a modality’s heat that lies inside the lesion, "
     "averaged over modalities by how much each counts for the network. 1 means that all heat of the "

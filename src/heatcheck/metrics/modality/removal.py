@@ -21,6 +21,7 @@ RANDOM_ORDERS = 15
 _JIN = "Jin et al. 2021, arXiv:2107.05047"
 study_metric(
     "aupc",
+    study="modality",
     label="Right while voxels go",
     summary="How long the model stays right while the voxels that the map calls most important are taken away: the "
     "lower, the more it needed them.",
@@ -30,6 +31,7 @@ study_metric(
 )
 study_metric(
     "delta_aupc",
+    study="modality",
     label="Faithfulness (ΔAUPC)",
     summary="How much sooner the network goes wrong when the hottest voxels are taken away first than when random "
     "ones are: above 0, the map marks what the network uses.",

@@ -27,6 +27,7 @@ ROUNDING = 1e-6  # relative to the median: values this near count as equal to it
 _JIN = "Jin et al. 2021, arXiv:2107.05047"
 study_metric(
     "mi_correlation",
+    study="modality",
     label="Modality correlation",
     summary="Do the modalities that count get the heat? Kendall’s τ between the modalities’ importances for the "
     "network and the sums of their heat, case by case: 1 is the same order, 0 none, −1 the reverse. Modalities whose "
@@ -37,6 +38,7 @@ study_metric(
 )
 study_metric(
     "mi_correlation_published",
+    study="modality",
     label="Modality correlation, every pair ranked",
     summary="The modality correlation as Jin et al. published it: it also ranks modalities whose importances may well "
     "be the same, so that part of it may be the order of chance.",
@@ -46,6 +48,7 @@ study_metric(
 )
 study_metric(
     "lesion_share",
+    study="modality",
     label="Share in the lesion",
     summary="The share of all heat, over all modalities, that lies inside the lesion.",
     higher_is_better=True,
@@ -55,6 +58,7 @@ study_metric(
 )
 study_metric(
     "median_iou",
+    study="modality",
     label="Overlap at the median (IoU)",
     summary="The overlap of the lesion with the hotter half of a map (from the median of its values that are not 0 "
     "on), over all modalities: 1 is a perfect match.",
@@ -64,6 +68,7 @@ study_metric(
 )
 study_metric(
     "modality_sum",
+    study="modality",
     label="Share of the modality",
     summary="Which share of the whole map lies in one modality.",
     higher_is_better=True,
@@ -72,6 +77,7 @@ study_metric(
 )
 study_metric(
     "inside_share",
+    study="modality",
     label="Share in the modality's lesion",
     summary="Which share of one modality's map lies inside the lesion as that modality shows it.",
     higher_is_better=True,

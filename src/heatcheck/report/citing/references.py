@@ -7,6 +7,7 @@ from importlib import resources
 
 import yaml
 
+_YEAR = "2026"  # of heatcheck's version, as CITATION.cff has it
 _SIGNS = {"\\'e": "é", '\\"u': "ü", "\\v{S}": "Š"}
 
 
@@ -29,12 +30,14 @@ class Reference:
     def line(self) -> str:
         """The entry as one line: authors, title, where it appeared, and its identifier."""
         fields = {name: plain(value) for name, value in self.fields}
-        where = fields.get("journal") or fields.get("booktitle") or fields.get("howpublished", "")
+        version = f"Version {fields['version']}" if "version" in fields else ""
+        where = fields.get("journal") or fields.get("booktitle") or fields.get("howpublished") or version
         place = " ".join(filter(None, (where, fields.get("volume", ""))))
         place = ":".join(filter(None, (place, fields.get("pages", "").replace("--", "\u2013"))))
         doi = f" doi:{fields['doi']}" if "doi" in fields else ""
-        parts = (_people(fields.get("author", "")), fields.get("title", ""), f"{place} ({fields.get('year', '')})")
-        return f"{'. '.join(filter(None, parts))}.{doi}"
+        dated = " ".join(filter(None, (place, f"({fields['year']})" if "year" in fields else "")))
+        parts = (_people(fields.get("author", "")), fields.get("title", ""), dated)
+        return " ".join(part if part.endswith("?") else f"{part}." for part in filter(None, parts)) + doi
 
 
 def software(version: str) -> Reference:
@@ -42,6 +45,7 @@ def software(version: str) -> Reference:
     fields = (
         ("author", "{The heatcheck developers}"),
         ("title", "heatcheck: do the heat maps of a medical-image classifier deserve trust?"),
+        ("year", _YEAR),
         *((("version", version),) if version else ()),
         ("note", "Software, Apache License 2.0"),
     )

@@ -4,9 +4,11 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from heatcheck.core.errors import CaseError
-from heatcheck.sources.files.reading import lacks_window
+from heatcheck.sources.files.reading import lacks_window, require_openable
 
 HEADERS = 200  # DICOM headers that are read, which takes well below a second
+OPENED = 5000  # files of a folder that are opened, of which a second takes some thousand
+NAMED = 3  # that a sentence lists
 NO_WINDOW = (
     "pixels are spread from the smallest to the largest value of each image, so the same grey may mean another density "
     "in the next one, and a model that was trained with fixed values sees other images"
@@ -21,8 +23,32 @@ def without_rows(images: Collection[str], listed: Collection[str], folder: Path,
     have, take = ("has", "takes") if len(missing) == 1 else ("have", "take")
     return (
         f"{len(missing):,} of {len(images):,} images in {folder.name}/ {have} no row in {labels.name} and {take} no "
-        "part; add rows if they belong to the study."
+        f"part ({_some(missing)}); add rows if they belong to the study."
     )
+
+
+def damaged(paths: Sequence[Path]) -> str:
+    """Which of the first files cannot be opened, and why; empty where all can."""
+    reasons = [reason for path in paths[:OPENED] if (reason := _damage(path))]
+    if not reasons:
+        return ""
+    among = f"the first {OPENED:,}" if len(paths) > OPENED else f"{len(paths):,}"
+    more = f", and {len(reasons) - NAMED:,} more" if len(reasons) > NAMED else ""
+    return f"{len(reasons):,} of {among} images cannot be used: {'; '.join(reasons[:NAMED])}{more}."
+
+
+def _damage(path: Path) -> str:
+    try:
+        require_openable(path, path.name)
+    except CaseError as error:
+        return str(error).partition(";")[0]
+    return ""
+
+
+def _some(names: Sequence[str]) -> str:
+    """The first of these names, and how many more there are."""
+    more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
+    return ", ".join(names[:NAMED]) + more
 
 
 def without_window(paths: Sequence[Path]) -> str:

@@ -143,6 +143,14 @@ def image_shape(path: Path, name: str) -> tuple[int, ...]:
         return (picture.width, picture.height) if turned else (picture.height, picture.width)
 
 
+def require_openable(path: Path, name: str) -> None:
+    """Raise CaseError for a file that is seen to be damaged without decoding it: empty, cut off, or no image."""
+    image_shape(path, name)
+    if path.suffix.lower() == ".png":  # its parts have check sums, which other formats lack
+        with _opened(path, name) as picture:
+            picture.verify()
+
+
 def lacks_window(path: Path, name: str) -> bool:
     """Whether the file is DICOM and does not say which values are black and white, from the header alone."""
     return _holds_dicom(path, name) and not states_window(path, name)
@@ -171,7 +179,7 @@ def _read(path: Path, name: str, colour: Colour) -> Stored:
 
 def _require_content(path: Path, name: str) -> None:
     if not path.is_file():
-        raise CaseError(f"{name} does not exist; correct the list or add the file")
+        raise CaseError(f"{name} does not exist; correct its name or add the file")
     if path.stat().st_size == 0:
         raise CaseError(f"{name} is empty (0 bytes); copy it again")
 

@@ -10,17 +10,23 @@ from pathlib import Path
 from typing import Any
 
 from heatcheck.core.errors import InputError, ModelError
-from heatcheck.explaining.named_model import NamedModel, contract_file, load_named
+from heatcheck.explaining.named_model import NamedModel, in_full, load_named, stated_contract
 from heatcheck.explaining.preflight import Preflight, preflight
 from heatcheck.methods.sets import RECOMMENDED
 from heatcheck.models import MODELS, Preprocessing
 from heatcheck.models.contract import PARTS
 from heatcheck.models.load import PYTHON_PREFIX, read_weights
 from heatcheck.report.numbers import count, listed
-from heatcheck.running.open_source import open_source
+from heatcheck.running.open_source import cautions_of, open_source
 from heatcheck.running.progress import Silent, Watcher
+from heatcheck.sources.files.folder_cautions import damaged
+from heatcheck.sources.files.image_folder import ImageFolder
 
 STARTER = resources.files("heatcheck") / "studies" / "localization" / "specs" / "starter.yaml.txt"
+NO_WEIGHTS = (
+    "No weights were named. Unless your function loads the trained weights itself, name their file under `weights:` in "
+    "the spec: without it, an untrained network is judged."
+)
 _HINTS = {
     "outputs": "names, in the order of the model's outputs",
     "size": "rows, columns",
@@ -83,19 +89,22 @@ class _Draft:
 def first_spec(path: Path, files: DataFiles, model: NamedModel | None, watcher: Watcher | None = None) -> FirstSpec:
     """The commented template for a spec at this path, filled in with what the files and the model say."""
     draft = _Draft(STARTER.read_text(encoding="utf-8"), path.parent)
-    findings = _fill_data(draft, files.looked_up()) if files.images is not None else ()
+    findings = _fill_data(draft, files.looked_up(), files.images) if files.images is not None else ()
     if model is None:
         draft.fill("methods", RECOMMENDED)
         return FirstSpec(draft.text, tuple(draft.remarks))
+    model = in_full(model)
     contract, tried = _contract(model), _tried(draft, model, watcher or Silent())
     _fill_model(draft, model, contract, findings if len(findings) == _outputs(model, tried) else ())
+    if model.weights is None and model.name.startswith(PYTHON_PREFIX):
+        draft.remarks.append(NO_WEIGHTS)
     if contract is not None and findings:
         _fill_findings(draft, findings, contract.outputs)
     draft.fill("methods", f"[{', '.join(tried.recommended)}]" if tried else RECOMMENDED)
     return FirstSpec(draft.text, tuple(draft.remarks))
 
 
-def _fill_data(draft: _Draft, files: DataFiles) -> tuple[str, ...]:
+def _fill_data(draft: _Draft, files: DataFiles, folder: Path) -> tuple[str, ...]:
     """Fill in the source, and return its findings; the files must be usable."""
     named = {"images": files.images, "labels": files.labels}
     if files.masks is not None:
@@ -111,14 +120,19 @@ def _fill_data(draft: _Draft, files: DataFiles) -> tuple[str, ...]:
         elif key != "truth":
             draft.drop(key)
     findings = tuple(source.findings)
-    draft.remarks.append(f"Found {count(len(source.index()), 'image')}; findings: {listed(findings)}.")
+    images = ImageFolder(folder)
+    labelled = sum(key.case in images.endings for key in source.index())
+    of_them = "" if labelled == len(images.endings) else f", {labelled:,} of them with labels"
+    draft.remarks.append(f"Found {count(len(images.endings), 'image')}{of_them}; findings: {listed(findings)}.")
+    unusable = damaged([images.path(case) for case in images.endings])
+    draft.remarks += [*cautions_of([source]), *([unusable] if unusable else [])]
     return findings
 
 
 def _contract(model: NamedModel) -> Preprocessing | None:
     """What the model says that it was trained with; None where it does not."""
     if model.contract is not None:
-        return contract_file(model.contract)
+        return stated_contract(model)
     if model.weights is not None:
         return read_weights(model.weights).contract
     if model.name.startswith(PYTHON_PREFIX) or not MODELS[model.name].weights:
@@ -148,7 +162,12 @@ def _outputs(model: NamedModel, tried: Preflight | None) -> int:
 def _fill_model(draft: _Draft, model: NamedModel, contract: Preprocessing | None, proposed: Sequence[str]) -> None:
     """Write the model and what it was trained with; `proposed` are outputs to propose where it does not say."""
     lines = ["model:", f"  name: {model.name}"]
-    lines += [f"  weights: {draft.path(model.weights)}"] if model.weights is not None else []
+    if model.weights is not None:
+        lines.append(f"  weights: {draft.path(model.weights)}")
+    elif model.name.startswith(PYTHON_PREFIX):
+        lines.append(
+            "  # weights: model.safetensors   # or .pt/.pth; needed unless the function loads the trained weights"
+        )
     if contract is None:
         lines += ["  contract:   # fill in what the model was trained with", *_empty_contract(draft, proposed)]
     elif model.contract is not None:
@@ -164,7 +183,9 @@ def _fill_model(draft: _Draft, model: NamedModel, contract: Preprocessing | None
 
 def _empty_contract(draft: _Draft, proposed: Sequence[str]) -> list[str]:
     """The facts to fill in, with the outputs that are proposed."""
-    draft.remarks.append(f"The model does not say {', '.join(PARTS)}: fill them in under `contract`.")
+    asked = listed([part for part in PARTS if part != "outputs" or not proposed])
+    check = "; check the order of `outputs`" if proposed else ""
+    draft.remarks.append(f"The model does not say {asked}: fill them in under `contract`{check}.")
     outputs = f"    outputs: {_flow(list(proposed))}   # as many as the model has; check their order"
     rest = [f"    {key}:   # {hint}" for key, hint in _HINTS.items()]
     return [outputs, *rest[1:]] if proposed else rest

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 
+import numpy as np
 import pandas as pd
 from scipy.special import logit
 
@@ -42,7 +43,9 @@ def shape_estimates(
     rows: list[Slope] = []
     for feature in FEATURES:
         column = settings.instances if feature == "instances" and not preset else feature
-        scaled = annotated[["case", "finding"]].assign(scaled=min_max(annotated[column].to_numpy(float)))
+        values = annotated[column].to_numpy(float)
+        same = len(np.unique(values[~np.isnan(values)])) == 1  # min_max would call the values undefined
+        scaled = annotated[["case", "finding"]].assign(scaled=values - values if same else min_max(values))
         rows += _slopes(grid, grid.on_grid(scaled, "scaled"), feature, settings, preset)
     return rows
 

@@ -11,6 +11,7 @@ from heatcheck.core.errors import SpecError
 from heatcheck.core.findings import canonical
 from heatcheck.core.registry import suggest
 from heatcheck.core.settings.lists import AllOrSeveral, Several, listed
+from heatcheck.core.settings.problems import of_value
 from heatcheck.explaining.methods import MethodParts
 from heatcheck.explaining.study_models import StudyModel
 from heatcheck.judging.sizes import Sizes
@@ -160,8 +161,7 @@ def require_sound(body: LocalizationBody, where: str) -> None:
             RegionRule(part.threshold, colours=part.colours or 0)
             undecided += [method] if part.tried and body.validation is None else []
     except ValueError as error:
-        first = error.errors()[0] if isinstance(error, ValidationError) else None
-        problem = f"{first['loc'][0]}: {first['msg']}, got {first['input']}" if first else str(error)
+        problem = of_value(error) if isinstance(error, ValidationError) else str(error)
         raise SpecError(f"{where}: region: {problem}") from error
     if undecided:
         raise SpecError(

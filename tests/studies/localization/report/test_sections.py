@@ -412,6 +412,18 @@ def test_what_warns_of_a_wrong_answer_is_said_with_the_probability_as_reference(
     assert rows[1].cells[0].outcome.startswith("✓ clearly higher")
 
 
+def test_where_nothing_was_missed_the_footnote_says_so(evidence_from):
+    found = replace(mean("iou", ALL_FINDINGS, "grad_cam", 0.3), condition=condition(call="true positive"))
+    answers = [
+        Estimate("count", "answers", "Edema", "", "densenet121", number, condition=condition(call=call))
+        for call, number in (("true positive", 9.0), ("false negative", 0.0))
+    ]
+    content = said_of_wrong_answers(evidence_from, found, *answers)
+    matrix = next(block.matrix for block in content.blocks if block.kind == "table")
+    assert list(matrix.notes) == ["no finding was missed"]
+    assert [cell.text for cell in matrix.groups[0][1][0].cells] == ["0.300", "–", "–"]
+
+
 def test_a_feature_that_is_not_shown_to_warn_claims_nothing(evidence_from):
     content = said_of_wrong_answers(evidence_from, warning("probability", "", 0.05, 0.1), warning(
         "agreement", "grad_cam", 0.05, 0.2))  # fmt: skip

@@ -36,6 +36,10 @@ BOX_WORDS = (
     "The experts drew boxes, which contain more than the finding. Left of each pair, the map\u2019s region is compared "
     "with the whole area of the boxes; right, the box around the region with the box."
 )
+PIXEL_N = (
+    "Pixels are counted over all images of which outlines are known, also those without the finding: n is the number "
+    "of these images."
+)
 SHOWN = 6  # plots of methods that are not folded away
 Explained = Sequence[tuple[Matrix, str]]
 
@@ -54,7 +58,10 @@ def findings(evidence: Evidence) -> Section:
         *_numbers(evidence, means),
         *_against_the_readers(evidence, has_means=bool(means)),
         *_box_blocks(boxes),
-        *fold("Pixel by pixel: sensitivity, specificity and precision", _with_sentences(pixels)),
+        *fold(
+            "Pixel by pixel: sensitivity, specificity and precision",
+            (Prose(PIXEL_N, small=True), *_with_sentences(pixels)) if pixels else (),
+        ),
         *(
             block
             for table, sentence in _explained(evidence, MEAN, rest)

@@ -11,7 +11,7 @@ from heatcheck.report.blocks.block import Prose, Table, bullets, fold, prose, ta
 from heatcheck.report.blocks.footnotes import Footnotes
 from heatcheck.report.blocks.matrix import Cell, Column, Matrix, Row, cell_of, grouped, labelled
 from heatcheck.report.evidence import Entrant, Evidence
-from heatcheck.report.numbers import MISSING, SCORE, difference_of, listed, number
+from heatcheck.report.numbers import MISSING, SCORE, Unit, difference_of, listed, number
 from heatcheck.report.page import Section
 from heatcheck.studies.localization.report.facts import best_first
 from heatcheck.studies.localization.vocabulary import (
@@ -34,6 +34,12 @@ ANSWERS = {
     Calls.FALSE_ALARM: "False alarm",
     Calls.MISSED: "Missed",
     Calls.CLEARED: "Rightly cleared",
+}
+_NONE = {
+    Calls.FOUND: "no finding was found",
+    Calls.FALSE_ALARM: "there was no false alarm",
+    Calls.MISSED: "no finding was missed",
+    Calls.CLEARED: "no image was rightly cleared",
 }
 CHOSEN = {
     Calls.ON_SPEC: "given in the spec",
@@ -112,8 +118,10 @@ def _found_and_missed(evidence: Evidence, metric: str) -> Matrix | None:
         means = [view.find(MEAN, metric, ALL_FINDINGS, entrant.name) for view in (found, missed)]
         difference = versus.find(DIFFERENCE, metric, ALL_FINDINGS, entrant.name)
         if any(means):
-            cells = [cell_of(row, unit, notes) for row in means]
-            rows.append(Row(entrant, (*cells, cell_of(difference, difference_of(unit), notes))))
+            calls = (Calls.FOUND, Calls.MISSED)
+            cells = [_cell(row, unit, notes, _why_none(evidence, call)) for row, call in zip(means, calls, strict=True)]
+            why = " or ".join(dict.fromkeys(filter(None, (_why_none(evidence, call) for call in calls))))
+            rows.append(Row(entrant, (*cells, _cell(difference, difference_of(unit), notes, why))))
     if not rows:
         return None
     columns = Column("Found"), Column("Missed"), Column("Missed minus found")
@@ -174,11 +182,27 @@ def _feature(evidence: Evidence, name: str) -> Matrix | None:
     for entrant in best_first(evidence):
         found = [evidence.under(call=call).find(MEAN, name, ALL_FINDINGS, entrant.name) for call in ANSWERS]
         if any(found):
-            rows.append(Row(entrant, tuple(cell_of(row, SCORE, notes) for row in found)))
+            cells = [
+                _cell(row, SCORE, notes, _why_none(evidence, call)) for row, call in zip(found, ANSWERS, strict=True)
+            ]
+            rows.append(Row(entrant, tuple(cells)))
     if not rows:
         return None
     columns = tuple(Column(label, call) for call, label in ANSWERS.items())
     return Matrix(f"Mean {FEATURES[name]}, by answer", columns, grouped(rows), tuple(notes.reasons))
+
+
+def _cell(row: Estimate | None, unit: Unit, notes: Footnotes, why_none: str) -> Cell:
+    """The estimate, or the reason why there is none."""
+    if row is None and why_none:
+        return Cell(MISSING, title=why_none, note=notes.mark(why_none))
+    return cell_of(row, unit, notes)
+
+
+def _why_none(evidence: Evidence, call: str) -> str:
+    """That the model gave no such answer; empty where it gave some, or where nothing was counted."""
+    rows = [row for row, facts in evidence.rows(COUNT) if row.metric == "answers" and facts.get("call") == call]
+    return _NONE.get(call, "") if rows and not any(row.value for row in rows) else ""
 
 
 def _sentences(evidence: Evidence) -> Iterator[str]:

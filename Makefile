@@ -4,6 +4,7 @@
 # make quick  the tests of one stage alone: no training, no study, no other process; for the inner loop
 # make explore  the tests with hypothesis, on many cases drawn anew
 # make golden  the stored runs of every study, made anew where a change is meant to alter their reports
+# make pictures  the pictures of the README and the docs, made anew (needs Chromium)
 # make check  format, lint, types, layers
 # make protocols  every shipped spec to its end, at reduced size, with times and main tables; tens of minutes
 # make bench  measure speed against the budgets
@@ -20,7 +21,7 @@ READY := $(VENV)/.ready
 # a worker takes whole files, which build what their tests share once; compiled tests are kept, two thirds of the start
 PYTEST = PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(CURDIR)/$(VENV)/pycache $(BIN)/python -m pytest -n 2 --dist loadfile
 
-.PHONY: setup demo test slow quick explore golden check format bench protocols simulate clean
+.PHONY: setup demo test slow quick explore golden pictures check format bench protocols simulate clean
 
 setup: $(READY)
 
@@ -47,6 +48,10 @@ explore: $(READY)
 
 golden: $(READY)
 	$(BIN)/python -m tests.golden.make
+
+pictures: $(READY)
+	$(BIN)/heatcheck demo --only localization --out demo-run
+	$(BIN)/python docs/pictures.py demo-run/localization
 
 check: $(READY)
 	$(BIN)/ruff format --check src tests benchmarks docs

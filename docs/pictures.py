@@ -1,19 +1,23 @@
-"""Draws the pictures of the README: `python docs/pictures.py` (the report's one needs Chromium and a run).
+"""Draws the pictures of the README and the docs: `make pictures`, or `python docs/pictures.py [RUN_FOLDER]`.
 
-python docs/pictures.py [RUN_FOLDER]
+Two of them show a finished localization demonstration, and one of these needs Chromium. `tests/test_docs.py` holds the
+pictures against today's code.
 """
 
+import hashlib
 import json
 import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import cv2
 import numpy as np
 import torch
 from PIL import Image, ImageDraw, ImageFont
+from PIL.PngImagePlugin import PngInfo
 
 from heatcheck.core.records import Case
 from heatcheck.core.seeds import seed_for
@@ -25,6 +29,7 @@ from heatcheck.sources.phantoms.phantom_classes import PhantomClasses, PhantomCl
 from heatcheck.triggers import PUBLISHED, TRIGGERS, build_trigger
 
 IMAGES = Path(__file__).parent / "images"
+SOURCE = Path(__file__).parent.parent / "src/heatcheck"
 TILE, LINE = 400, 19
 SMALL, ACROSS = 200, 6  # tiles of the methods' picture
 FILM = 224  # the film of the triggers' picture, for which their sizes are given
@@ -171,7 +176,7 @@ def _greys_and_outlines() -> Image.Image:
     return palette
 
 
-def report(run: Path) -> None:
+def report(run: Path) -> Image.Image:
     """The top of a run's report, as a browser shows it."""
     browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if browser is None:
@@ -179,10 +184,10 @@ def report(run: Path) -> None:
     with tempfile.TemporaryDirectory() as profile:
         flags = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--hide-scrollbars"]
         flags += ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
-        flags += [f"--user-data-dir={profile}", "--window-size=1280,1180", f"--screenshot={IMAGES / 'report.png'}"]
+        shot = Path(profile) / "report.png"
+        flags += [f"--user-data-dir={profile}", "--window-size=1280,1300", f"--screenshot={shot}"]
         subprocess.run([browser, *flags, (run / "report.html").absolute().as_uri()], check=True, capture_output=True)
-    picture = Image.open(IMAGES / "report.png").convert("P", palette=Image.Palette.ADAPTIVE, colors=128)
-    picture.save(IMAGES / "report.png", optimize=True)
+        return Image.open(shot).convert("P", palette=Image.Palette.ADAPTIVE, colors=128)
 
 
 def methods(run: Path, finding: str) -> Image.Image:
@@ -236,17 +241,35 @@ def _tile(
     return np.asarray(tile)
 
 
+DRAWN: dict[str, Callable[[], Image.Image]] = {  # pictures that need no run
+    "phantom": lambda: phantom((20, 27, 50, 58, 61, 66)).quantize(96),
+    "phantom-classes": lambda: classes(first=400, rows=3).quantize(
+        palette=_greys_and_outlines(), dither=Image.Dither.NONE
+    ),
+    "phantom-brain": lambda: brain((40, 43, 41)).quantize(palette=_greys_and_outlines(), dither=Image.Dither.NONE),
+    "triggers": lambda: triggers(17).quantize(255, method=Image.Quantize.MAXCOVERAGE),
+}
+
+
+def first_screen_source() -> str:
+    """A digest of the files that the first screen of the localization report is made by: a picture of it has its age."""
+    study, shared = SOURCE / "studies/localization", SOURCE / "report"
+    files = [study / "report/answer.py", study / "specs/localization-demo.yaml", shared / "first_screen.py",
+             *sorted((shared / "templates").glob("*.css")), shared / "templates/page.html"]  # fmt: skip
+    return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:16]
+
+
+def save(name: str, picture: Image.Image) -> None:
+    """Save a picture of a run with the digest of what it shows."""
+    facts = PngInfo()
+    facts.add_text("made from", first_screen_source())
+    picture.save(IMAGES / f"{name}.png", optimize=True, pnginfo=facts)
+
+
 if __name__ == "__main__":
     IMAGES.mkdir(exist_ok=True)
-    phantom((20, 27, 50, 58, 61, 66)).quantize(96).save(IMAGES / "phantom.png", optimize=True)
-    classes(first=400, rows=3).quantize(palette=_greys_and_outlines(), dither=Image.Dither.NONE).save(
-        IMAGES / "phantom-classes.png", optimize=True
-    )
-    brain((40, 43, 41)).quantize(palette=_greys_and_outlines(), dither=Image.Dither.NONE).save(
-        IMAGES / "phantom-brain.png", optimize=True
-    )
-    triggers(17).quantize(255, method=Image.Quantize.MAXCOVERAGE).save(IMAGES / "triggers.png", optimize=True)
+    for name, drawn in DRAWN.items():
+        drawn().save(IMAGES / f"{name}.png", optimize=True)
     if len(sys.argv) > 1:
-        report(Path(sys.argv[1]))
-        sheet = methods(Path(sys.argv[1]), "Pleural Effusion").quantize(192)
-        sheet.save(IMAGES / "methods.png", optimize=True)
+        save("report", report(Path(sys.argv[1])))
+        save("methods", methods(Path(sys.argv[1]), "Pleural Effusion").quantize(192))

@@ -4,8 +4,10 @@ import importlib.util
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
+from PIL import Image
 
 from heatcheck.cli.main import app
 from heatcheck.core.settings.described import described
@@ -35,6 +37,22 @@ def load(path):
 def test_reference_and_glossary_are_written_from_the_code():
     for path, text in load(ROOT / "docs" / "reference.py").pages().items():
         assert path.read_text(encoding="utf-8") == text, "run `python docs/reference.py`"
+
+
+@pytest.mark.parametrize("name", ["phantom", "phantom-classes", "phantom-brain", "triggers"])
+def test_the_drawn_pictures_show_what_is_drawn_today(name):
+    pictures = load(ROOT / "docs" / "pictures.py")
+    stored, drawn = (np.asarray(each.convert("RGB"), int) for each in (
+        Image.open(pictures.IMAGES / f"{name}.png"), pictures.DRAWN[name]()))  # fmt: skip
+    assert stored.shape == drawn.shape, "run `make pictures`"
+    assert np.abs(stored - drawn).mean() < 1, "run `make pictures`"  # grey levels: processors round differently
+
+
+@pytest.mark.parametrize("name", ["report", "methods"])
+def test_the_pictures_of_a_run_are_as_old_as_the_first_screen(name):
+    pictures = load(ROOT / "docs" / "pictures.py")
+    with Image.open(pictures.IMAGES / f"{name}.png") as picture:
+        assert picture.info.get("made from") == pictures.first_screen_source(), "run `make pictures`"
 
 
 def test_every_setting_and_key_of_the_reference_says_what_it_means():

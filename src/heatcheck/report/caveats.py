@@ -1,15 +1,72 @@
 """Caveats that apply to every study's verdict, one plain sentence each."""
 
-from heatcheck.judging.guessing import below_chance
+from collections.abc import Iterator
+
+import pandas as pd
+
+from heatcheck.judging.guessing import below_chance, misplaced_outputs
 from heatcheck.report.evidence import Evidence
-from heatcheck.report.numbers import count, few
+from heatcheck.report.numbers import count, few, listed
 
 MOST_NAMED = 3  # answers that a sentence names
+_ANSWERS = 300_000  # rows of the table of predictions that are read: enough to know the order of the outputs
 
 
 def of_every_study(evidence: Evidence) -> tuple[str, ...]:
     """The caveats of any run, which come before those of its study."""
-    return tuple(filter(None, (*evidence.manifest.cautions, worse_than_guessing(evidence), _drawn(evidence))))
+    return tuple(filter(None, (*evidence.manifest.cautions, doubt_about_answers(evidence), _drawn(evidence))))
+
+
+def doubt_about_answers(evidence: Evidence) -> str:
+    """That the outputs seem to be in another order, or else that a model is clearly worse than a guess."""
+    return outputs_in_another_order(evidence) or worse_than_guessing(evidence)
+
+
+def outputs_in_another_order(evidence: Evidence) -> str:
+    """Which outputs fit the labels of other findings clearly better than their own; empty where none does."""
+    found = []
+    for model, table in _answers(evidence):
+        findings = [finding for finding in evidence.findings if finding in set(table["finding"])]
+        wide = table.pivot_table(index="case", columns="finding", values=["probability", "label"], observed=True)
+        if len(findings) < 2 or "probability" not in wide or "label" not in wide:
+            continue
+        answers, labels = (wide[name].reindex(columns=findings).to_numpy(float) for name in ("probability", "label"))
+        of = f" of {model}" if len(evidence.models) > 1 else ""
+        for each in misplaced_outputs(answers, labels):
+            name = _output(evidence, model, findings[each.output])
+            found.append(f"{name}{of} fits the labels of {findings[each.fits]} (AUROC {each.auroc:.2f})")
+    if not found:
+        return ""
+    shown = [*found[:MOST_NAMED], *([f"{len(found) - MOST_NAMED} more"] if len(found) > MOST_NAMED else [])]
+    return (
+        f"{listed(shown)[0].upper()}{listed(shown)[1:]}: are the outputs in the right order? Compare `outputs` of the "
+        "contract with the order of the training: until then nothing here can be relied on."
+    )
+
+
+def _answers(evidence: Evidence) -> Iterator[tuple[str, pd.DataFrame]]:
+    """The model's answers by model; without models that answer a case more than once."""
+    if len(evidence.findings) < 2:
+        return
+    read, rows = [], 0
+    for group in evidence.run.row_groups("predictions", ["case", "finding", "model", "label", "probability"]):
+        read.append(group.to_pandas())
+        rows += len(read[-1])
+        if rows >= _ANSWERS:
+            break
+    for model in evidence.models:
+        tables = [table[table["model"] == model.name] for table in read]
+        table = pd.concat(tables).astype({"case": str, "finding": str}) if tables else pd.DataFrame()
+        if len(table) and not table.duplicated(["case", "finding"]).any():
+            yield model.name, table
+
+
+def _output(evidence: Evidence, model: str, finding: str) -> str:
+    """An output by its number and name, where the run says the order of the outputs."""
+    entry = evidence.manifest.model
+    if entry is None or entry.name != model or finding not in entry.outputs:
+        return f"the output called {finding}"
+    return f"output {entry.outputs.index(finding) + 1} (called {finding})"
 
 
 def worse_than_guessing(evidence: Evidence) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from heatcheck.report.build import Brief
-from heatcheck.report.caveats import worse_than_guessing
+from heatcheck.report.caveats import doubt_about_answers
 from heatcheck.report.evidence import evidence_of
 from heatcheck.running.cost import say_cost
 from heatcheck.running.determinism import use_threads
@@ -67,8 +67,8 @@ def execute(plan: Plan, circumstances: Mapping[str, Any], out: Path, watcher: Wa
             _conclude(plan, folder, watcher)
             manifest = _manifest(folder)
     written = written_report(out)
-    if worse := worse_than_guessing(evidence_of(read_run(out))):
-        watcher.say(worse)
+    if doubt := doubt_about_answers(evidence_of(read_run(out))):
+        watcher.say(doubt)
     n_failed = manifest.n_failed or 0
     return Outcome(written.path, manifest.n_cases or 0, n_failed, written.brief, bool(n_failed and manifest.rest_hash))
 

@@ -213,7 +213,16 @@ def test_a_model_without_an_output_for_a_finding_is_refused(write_spec, tmp_path
     images = make_images(tmp_path)
     source = {"name": "folder", "images": str(images), "labels": str(tmp_path / "labels.csv")}
     with pytest.raises(SpecError, match="no output for hernia; its outputs are Airspace Opacity"):
-        run_study(write_spec(source=source), tmp_path / "run")
+        run_study(write_spec(source={**source, "masks": str(tmp_path / "masks")}), tmp_path / "run")
+
+
+def test_a_source_without_any_outline_is_refused_before_any_work(write_spec, tmp_path):
+    images = make_images(tmp_path)
+    (tmp_path / "none").mkdir()
+    source = {"name": "folder", "images": str(images), "labels": str(tmp_path / "labels.csv")}
+    with pytest.raises(SpecError, match="none holds no masks; expected none/<finding>/<image>.png"):
+        run_study(write_spec(source={**source, "masks": str(tmp_path / "none")}), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_model_of_your_own_needs_trust(write_spec, tmp_path):

@@ -341,6 +341,8 @@ def plan_localization(spec: Spec, options: RunOptions, out: Path) -> Localizatio
     for name, keys in indices.items():
         if not keys:
             raise SpecError(f"{spec.name}: the {name} has no cases; check its folders and files")
+        if lacking := getattr(sources[name], "without_truth", lambda _: "")(findings):
+            raise SpecError(f"{spec.name}: {lacking}")
     if body.views == "max":
         require_examinations(indices["source"], spec.name)
     shared = shared_patients(*indices.values()) if len(indices) == 2 else []

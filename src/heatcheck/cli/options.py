@@ -40,7 +40,8 @@ Maps = Annotated[
     list[str],
     typer.Option(
         metavar="FOLDER",
-        help="Folder of maps named <image>_<finding>_map.pkl (or .npz, .npy). NAME=FOLDER also names their method; "
+        help="Folder of maps named <image>_<finding>_map.pkl (or .npz, .npy), or of what `heatcheck explain` wrote. "
+        "NAME=FOLDER also names their method; "
         "repeat the option for several methods.",
     ),
 ]

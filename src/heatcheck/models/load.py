@@ -221,7 +221,8 @@ def _require_factory(factory: object, name: str) -> None:
         function = name.rpartition(":")[2]
         raise ModelError(
             f"model {name}: {function} needs {', '.join(needed)}, but a function without arguments is wanted "
-            f"that returns the network, or the function that predicts; write `def make_model(): return {function}` and name it"
+            "that returns the network, or the function that predicts; write "
+            f"`def make_model(): return {function}` and name it"
         )
 
 

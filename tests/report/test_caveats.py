@@ -5,7 +5,8 @@ from types import SimpleNamespace
 import pyarrow as pa
 import pytest
 
-from heatcheck.report.caveats import of_every_study
+from heatcheck.report.caveats import of_every_study, skipped_in_words
+from heatcheck.runs.manifest import SkippedEntry
 
 
 @pytest.mark.parametrize("phantom", [True, False])
@@ -33,3 +34,13 @@ def test_outputs_in_another_order_are_named_with_the_labels_that_they_fit():
     (said,) = of_every_study(evidence)
     assert said.startswith("Output 1 (called effusion) fits the labels of nodule (AUROC 1.00) and output 2 (called")
     assert "are the outputs in the right order?" in said
+
+
+def test_methods_that_look_inside_a_black_box_share_one_line():
+    inside = "looks inside the model, but only predictions of net are available"
+    entries = [SkippedEntry(name=name, model="net", reason=inside) for name in ("a", "b", "c")]
+    other = SkippedEntry(name="d", model="net", reason="the model has no attention")
+    assert skipped_in_words([*entries, other]) == [
+        "3 methods look inside the model and are left out: a, b and c; only predictions of net are available.",
+        "d on net: the model has no attention.",
+    ]

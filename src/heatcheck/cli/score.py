@@ -93,7 +93,7 @@ def score(
     divided = subgroups(subgroup) if subgroup else None
     files = ScoreFiles(folders(maps), truth, human, human_points, labels, preset, allow_missing, switched, divided)
     settings = region_settings(threshold, probability_cutoffs, smooth, slice_, rules_with(preset, switched))
-    with continuable(), watching(quiet=quiet) as watcher:
+    with continuable(out), watching(quiet=quiet) as watcher:
         scored = score_maps(files, settings, out, ScoreOptions(workers), watcher)
     if not quiet:
         for line in summary_lines(scored, slice_, preset):

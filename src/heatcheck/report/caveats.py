@@ -1,14 +1,16 @@
 """Caveats that apply to every study's verdict, one plain sentence each."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pandas as pd
 
 from heatcheck.judging.guessing import below_chance, misplaced_outputs
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.numbers import count, few, listed
+from heatcheck.runs.manifest import SkippedEntry
 
 MOST_NAMED = 3  # answers that a sentence names
+_LOOKS_INSIDE = "looks inside the model"  # the reason of methods that need more than predictions
 _ANSWERS = 300_000  # rows of the table of predictions that are read: enough to know the order of the outputs
 
 
@@ -115,6 +117,22 @@ def smaller_settings(evidence: Evidence) -> str:
     return (
         f"{few(cut)} {were} run with smaller settings than usual to save time, and {they} might do better with those."
     )
+
+
+def skipped_in_words(entries: Sequence[SkippedEntry]) -> list[str]:
+    """What a run does without, and why: methods that share a reason in one sentence."""
+    groups: dict[tuple[str, str], list[SkippedEntry]] = {}
+    for entry in entries:
+        groups.setdefault((entry.model, entry.reason), []).append(entry)
+    said = []
+    for (model, reason), alike in groups.items():
+        labels = listed([entry.label for entry in alike])
+        if len(alike) > 1 and reason.startswith(_LOOKS_INSIDE):
+            why = reason.removeprefix(_LOOKS_INSIDE).removeprefix(", but ")
+            said.append(f"{len(alike)} methods look inside the model and are left out: {labels}; {why}.")
+        else:
+            said.append(f"{labels} on {model}: {reason}.")
+    return said
 
 
 def skipped(evidence: Evidence) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from heatcheck.report.build import Brief
-from heatcheck.report.caveats import doubt_about_answers
+from heatcheck.report.caveats import doubt_about_answers, skipped_in_words
 from heatcheck.report.evidence import evidence_of
 from heatcheck.running.cost import say_cost
 from heatcheck.running.determinism import use_threads
@@ -52,8 +52,8 @@ def execute(plan: Plan, circumstances: Mapping[str, Any], out: Path, watcher: Wa
         if manifest.status == "complete":
             watcher.say("This run is already finished; its report is built again.")
         else:
-            for entry in manifest.skipped:
-                watcher.say(f"Without {entry.label} ({entry.name}) on {entry.model}: {entry.reason}.")
+            for sentence in skipped_in_words(manifest.skipped):
+                watcher.say(sentence if sentence[0].isdigit() else f"Without {sentence}")
             use_threads(manifest.threads or cores())
             _preview(plan, folder, watcher)
             for caution in manifest.cautions:

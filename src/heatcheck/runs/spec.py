@@ -123,7 +123,9 @@ def _first_problem(error: ValidationError, model: type[BaseModel], also: tuple[s
     if problem["type"] == "missing":
         return f"{key!r} is missing; add it"
     message = problem["msg"].removeprefix("Value error, ")
-    return f"{key!r}: {message}, got {problem['input']!r}" if key else message
+    plain = isinstance(problem["input"], str | int | float | bool | list | tuple | None)
+    got = f", got {problem['input']!r}" if plain else ""  # a mapping is in the spec, and too long for a sentence
+    return f"{key!r}: {message}{got}" if key else message
 
 
 def _fields_at(model: type[BaseModel], keys: list[str]) -> list[str]:

@@ -281,6 +281,8 @@ class FolderSource:
     def load(self, key: CaseKey) -> Case:
         """The image with truth and readings of the human readers."""
         path = self._images.path(key.case)
+        if key.case not in self._images.endings and (near := self._images.near(key.case)):
+            raise CaseError(f"{key.case} does not exist; did you mean {near!r}? Correct the name in the labels")
         image = read_image(path, key.case, self.settings.colour, self.settings.value_range)
         truth = self._masks_of(key, image.shape[1:])
         key = self._agreeing(key, truth)

@@ -310,7 +310,7 @@ def test_a_method_that_cannot_explain_the_model_is_left_out_with_a_note(own_stud
     trusted = RunOptions(trust_code=True)
     report = run_study(own_study, tmp_path / "run", trusted, listener).report.read_text()
     (sentence,) = (sentence for sentence in listener.said if "Attention rollout" in sentence)
-    assert sentence.startswith("Without Attention rollout (attention_rollout) on python:brightness_model:make: ")
+    assert sentence.startswith("Without Attention rollout on python:brightness_model:make: ")
     run = read_run(tmp_path / "run")
     assert run.manifest["skipped"][0]["name"] == "attention_rollout"
     assert [part["name"] for part in run.manifest["spec"]["methods"]] == ["grad_cam", "random"]

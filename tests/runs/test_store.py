@@ -430,3 +430,19 @@ def test_code_of_a_model_of_your_own_counts_beside_its_weights(out):
     begin(out, identity={**IDENTITY, "spec": spec})
     sentence = refusal(out, {**IDENTITY, "spec": spec, "weights_hash": "w2"})
     assert "differs in the model's code or weights; choose" in sentence
+
+
+def test_refusal_for_changed_files_names_the_first_newer_one(out):
+    begin(out, identity={**IDENTITY, "data_hash": "d1"}, facts={"started": "2026-01-01T00:00:00+00:00"})
+    asked = []
+
+    def changed_since(moment):
+        asked.append(moment)
+        return "films/b.png"
+
+    with (
+        pytest.raises(RunFolderError, match=r"; newer than the run is films/b.png; choose another --out"),
+        RunFolder.locked(out, {**IDENTITY, "data_hash": "d2"}, {}, changed_since),
+    ):
+        pass
+    assert asked == ["2026-01-01T00:00:00+00:00"]

@@ -24,12 +24,15 @@ _IN_SPEC = {"spec_hash", "seed"}  # what a difference of the spec explains
 _DATA = {"data_hash", "cases_hash"}
 
 
-def another_run(path: Path, before: Mapping[str, Any], now: Mapping[str, Any], different: Collection[str]) -> str:
-    """One sentence on what differs from the run in the folder, and what to do."""
+def another_run(
+    path: Path, before: Mapping[str, Any], now: Mapping[str, Any], different: Collection[str], newer: str = ""
+) -> str:
+    """One sentence on what differs from the run in the folder, and what to do; `newer` is a file of the data."""
     words = {**_WORDS, "weights_hash": weights_in_words(before)}
     shown = [key for key in different if key not in _IN_SPEC or "spec" not in different]
     parts = [_words(key, before, now, words) for key in shown]
     what = ", ".join(dict.fromkeys(filter(None, parts)))
+    what += f"; newer than the run is {newer}" if newer else ""
     repaired = "add --retry-failed if you repaired failed cases" if _DATA.issuperset(different) else ""
     remedy = f"{repaired}; otherwise choose" if repaired and before.get("n_failed") else "choose"
     return (

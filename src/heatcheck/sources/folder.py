@@ -7,6 +7,7 @@ import os
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Self
@@ -326,6 +327,21 @@ class FolderSource:
             for _, name, size, date in _file_facts(path) if path else ():
                 digest.update(f"{name}\0{size}\0{date}\n".encode())
         return digest.hexdigest()
+
+    def changed_since(self, moment: str) -> str:
+        """The first file that is newer than the moment, in the order of the stamp; empty where none is."""
+        try:
+            start = datetime.fromisoformat(moment).timestamp() * 1e9
+        except ValueError:
+            return ""
+        spec = self.settings
+        for path in filter(
+            None, (spec.images, spec.masks, spec.truth, *spec.readers.values(), spec.labels, spec.points)
+        ):
+            for folder, name, _, date in _file_facts(path):
+                if date > start:
+                    return str(path.parent / name if not folder else Path(folder, name))
+        return ""
 
     def stamp_without(self, cases: Collection[str]) -> str:
         """The stamp of all files but those named after these cases; the labels are in the index, case by case."""

@@ -1,5 +1,6 @@
 """Cautions that every study shares."""
 
+import math
 from types import SimpleNamespace
 
 import pyarrow as pa
@@ -18,7 +19,13 @@ def test_drawn_images_are_held_against_the_run_of_any_study(phantom):
 
 def test_outputs_in_another_order_are_named_with_the_labels_that_they_fit():
     rows = [
-        {"case": str(n), "finding": finding, "model": "net", "label": float(n % place == 0), "probability": answer}
+        {
+            "case": str(n),
+            "finding": finding,
+            "model": "net",
+            "label": float(n % place == 0) if n else math.nan,
+            "probability": answer,
+        }
         for n in range(40)
         for place, finding, answer in ((2, "effusion", (n % 3 == 0) * 0.9), (3, "nodule", (n % 2 == 0) * 0.8))
     ]

@@ -154,5 +154,5 @@ def test_the_first_file_that_is_newer_than_a_moment_is_named(data):
     source = opened(data, "image,Edema\na,1\n")
     moment = datetime(2030, 1, 1, tzinfo=UTC)
     assert source.changed_since(moment.isoformat()) == source.changed_since("") == ""
-    os.utime(data / "images/b.jpg", (moment.timestamp() + 1,) * 2)
+    os.utime(data / "images/b.jpg", (moment.timestamp() + 2,) * 2)
     assert source.changed_since(moment.isoformat()) == str(data / "images/b.jpg")

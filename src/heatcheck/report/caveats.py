@@ -29,10 +29,12 @@ def outputs_in_another_order(evidence: Evidence) -> str:
     found = []
     for model, table in _answers(evidence):
         findings = [finding for finding in evidence.findings if finding in set(table["finding"])]
-        wide = table.pivot_table(index="case", columns="finding", values=["probability", "label"], observed=True)
-        if len(findings) < 2 or "probability" not in wide or "label" not in wide:
+        if len(findings) < 2:
             continue
-        answers, labels = (wide[name].reindex(columns=findings).to_numpy(float) for name in ("probability", "label"))
+        answers, labels = (
+            table.pivot_table(name, "case", "finding", dropna=False).reindex(columns=findings).to_numpy(float)
+            for name in ("probability", "label")
+        )
         of = f" of {model}" if len(evidence.models) > 1 else ""
         for each in misplaced_outputs(answers, labels):
             name = _output(evidence, model, findings[each.output])

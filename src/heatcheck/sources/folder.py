@@ -331,7 +331,7 @@ class FolderSource:
     def changed_since(self, moment: str) -> str:
         """The first file that is newer than the moment, in the order of the stamp; empty where none is."""
         try:
-            start = datetime.fromisoformat(moment).timestamp() * 1e9
+            start = (datetime.fromisoformat(moment).timestamp() + 1) * 1e9  # the moment is in whole seconds
         except ValueError:
             return ""
         spec = self.settings

@@ -520,7 +520,7 @@ def test_changed_data_or_code_in_the_same_folder_are_refused(own_study, tmp_path
     mask.write_bytes(outline)
     (tmp_path / "brightness_model.py").write_text(MODEL.replace("- 0.5", "- 0.4"))
     sys.modules.pop("brightness_model", None)
-    with pytest.raises(RunFolderError, match="differs in the model's weights"):
+    with pytest.raises(RunFolderError, match="differs in the model's code or weights"):
         run_study(own_study, tmp_path / "run", options)
     sys.modules.pop("brightness_model", None)
 

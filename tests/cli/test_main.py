@@ -139,7 +139,9 @@ def test_failed_cases_end_with_code_3(heatcheck, spec, tmp_path):
     for name in ("a", "b"):
         (images / f"{name}.png").write_bytes(b"")
     (tmp_path / "labels.csv").write_text("image,Edema\na,1\nb,0\n")
-    source = {"name": "folder", "images": "images", "labels": "labels.csv"}
+    (tmp_path / "masks" / "Edema").mkdir(parents=True)
+    (tmp_path / "masks" / "Edema" / "a.png").write_bytes(b"")
+    source = {"name": "folder", "images": "images", "labels": "labels.csv", "masks": "masks"}
     spec.write_text(yaml.safe_dump({**SPEC, "source": source}))
     command = ("run", spec, "--out", tmp_path / "run", "-q")
     code, _, err = heatcheck(*command)
@@ -215,9 +217,24 @@ def test_interrupting_names_the_command_that_continues(heatcheck, spec, tmp_path
         raise KeyboardInterrupt
 
     monkeypatch.setattr(carrying_out, "run_shards", interrupt)
-    code, _, err = heatcheck("run", spec, "--out", tmp_path / "my run", "-q")
-    assert code == 130
-    assert f"heatcheck run {spec} --out '{tmp_path / 'my run'}' -q" in err
+    for words in ("Nothing was finished yet; begin again with:", "Finished work is kept; continue with:"):
+        code, _, err = heatcheck("run", spec, "--out", tmp_path / "my run", "-q")
+        assert code == 130
+        assert f"{words}\n  heatcheck run {spec} --out '{tmp_path / 'my run'}' -q" in err
+        (tmp_path / "my run" / "parts" / "00000.parquet").touch()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["list", "method"], "nothing to list is called 'method'; did you mean 'methods'?"),
+        (["run", "localization-demo", "--limit", "0"], "--limit must be a number of patients from 1 on, got 0"),
+    ],
+)
+def test_word_or_number_that_cannot_be_meant_is_answered_in_one_line(heatcheck, words, message):
+    code, _, err = heatcheck(*words)
+    assert (code, err.count("\n")) == (2, 1)
+    assert message in err
 
 
 def test_init_writes_a_spec_that_is_valid_and_never_overwrites(heatcheck, tmp_path):

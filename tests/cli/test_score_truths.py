@@ -103,3 +103,37 @@ def test_a_segmentation_model_is_graded_by_its_masks_beside_a_heat_map(heatcheck
     assert found["probabilities"][IMAGES].to_numpy() == pytest.approx([1] * 4 + [48 / 80] * 8)
     assert found["maps"][IMAGES].to_numpy() == pytest.approx(56 / 72)
     assert "4 of 12" in (files.root / "out" / "report.html").read_text()  # empty masks are counted and named
+
+
+@pytest.mark.parametrize(("step", "code"), [(1, 0), (2, 2)])
+def test_plain_arrays_give_the_size_of_unmarked_images_where_they_have_that_of_marked_ones(
+    heatcheck, files, step, code
+) -> None:
+    """An array on a coarser grid says nothing of an image's size."""
+    (files.root / "plain").mkdir()
+    for image in (*IMAGES, "p9_study1_view1"):
+        np.save(files.root / "plain" / f"{image}_Edema_map.npy", mask_of(image)[::step, ::step].astype(np.float32))
+    flags = ("--maps", files.root / "plain", "--truth", as_pictures(files), "--out", files.root / "out", "-q")
+    given, _, error = heatcheck("score", *flags)
+    assert given == code, error
+    assert ("np.savez(" in error) == bool(code)
+
+
+def test_what_explain_wrote_is_scored_by_its_methods(heatcheck, files) -> None:
+    (files.root / "explained").mkdir()
+    for image in IMAGES:
+        for method in ("lime", "occlusion"):
+            np.savez(
+                files.root / "explained" / f"{image}.{method}.npz",
+                on_image=mask_of(image)[None, None].astype(np.float32),
+                outputs=["Edema"],
+                targets=[[0]],
+                method=method,
+                image=np.zeros((1, 1, *SHAPE), np.float32),
+            )
+    flags = ("--maps", files.root / "explained", "--truth", files.truth, "--out", files.root / "out", "-q")
+    code, _, error = heatcheck("score", *flags)
+    assert code == 0, error
+    scores = pd.read_parquet(files.root / "out" / "scores.parquet").query("condition == '{}' and metric == 'iou'")
+    assert set(scores["method"]) == {"lime", "occlusion"}
+    assert scores["value"].to_numpy() == pytest.approx(1)

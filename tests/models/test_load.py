@@ -321,6 +321,9 @@ def broken():
 def text():
     return "a network"
 
+def predict(images):
+    return images.mean((2, 3))
+
 def flat():
     return lambda images: images.mean((1, 2, 3))
 """
@@ -368,6 +371,12 @@ def test_own_network_is_used_with_trust(tmp_path, factory):
     assert not classifier.module.training
     assert len(classifier.weights_hash) == 64
     assert classifier.logits(torch.zeros(2, 1, 6, 8)).shape == (2, 2)
+
+
+def test_function_that_predicts_is_not_taken_for_the_one_that_returns_it(tmp_path, factory):
+    sentence = own_refusal(tmp_path, factory, "predict")
+    assert "predict needs images, but a function without arguments is wanted" in sentence
+    assert "write `def make_model(): return predict` and name it" in sentence
 
 
 def test_own_network_takes_weights_from_a_file(tmp_path, factory):

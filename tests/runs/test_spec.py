@@ -2,7 +2,7 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from heatcheck.core.errors import SpecError
 from heatcheck.runs.spec import Envelope, checked, read_spec, shipped_specs
@@ -226,3 +226,19 @@ def test_a_key_given_twice_is_refused(tmp_path):
     path.write_text("study: localization\nseed: 1\nsource: {name: a, name: b}\n")
     with pytest.raises(SpecError, match="'name' is given twice"):
         read_spec(str(path))
+
+
+def test_a_mapping_that_is_wrong_is_not_printed_as_a_dictionary():
+    class Part(BaseModel):
+        a: int = 0
+
+        @model_validator(mode="after")
+        def _refuse(self):
+            raise ValueError("a and b do not fit")
+
+    class Whole(BaseModel):
+        part: Part
+
+    with pytest.raises(SpecError) as caught:
+        checked(Whole, {"part": {"a": 1}}, "x.yaml")
+    assert str(caught.value) == "x.yaml: 'part': a and b do not fit"

@@ -100,6 +100,7 @@ def test_run_taken_up_again_keeps_the_facts_it_began_with(out):
         ({"spec": {"methods": ["a"], "size": (3, 4)}, "seed": 3, "spec_hash": "s2"}, "the spec (`methods`)"),
         ({"spec": {}, "cases_hash": "c2"}, "the spec (`methods`, `size`), the list of cases or their labels"),
         ({"device": "cuda"}, "--device"),
+        ({"data_hash": "d2"}, "the files of images, masks or labels (by name, size or date: a file that was only"),
         ({"versions": {"torch": "9"}}, "the installed packages (not recorded)"),
     ],
 )
@@ -107,7 +108,8 @@ def test_other_work_in_the_same_folder_is_refused_and_the_difference_named(out, 
     begin(out)
     before = files_below(out), (out / "run.json").read_text()
     sentence = refusal(out, {**IDENTITY, **changes})
-    assert f"holds another run, which differs in {named}; choose another --out" in sentence
+    assert f"holds another run, which differs in {named}" in sentence
+    assert "; choose another --out" in sentence
     assert (files_below(out), (out / "run.json").read_text()) == before
     begin(out)
 
@@ -421,3 +423,26 @@ def test_a_stage_has_tables_of_its_own(tmp_path):
     (row,) = folder.within("validation").read_estimates()
     assert (row.statistic, row.value) == ("tuned_threshold", 0.4)
     assert math.isnan(row.low)
+
+
+def test_code_of_a_model_of_your_own_counts_beside_its_weights(out):
+    spec = {"model": {"name": "python:net:build"}}
+    begin(out, identity={**IDENTITY, "spec": spec})
+    sentence = refusal(out, {**IDENTITY, "spec": spec, "weights_hash": "w2"})
+    assert "differs in the model's code or weights; choose" in sentence
+
+
+def test_refusal_for_changed_files_names_the_first_newer_one(out):
+    begin(out, identity={**IDENTITY, "data_hash": "d1"}, facts={"started": "2026-01-01T00:00:00+00:00"})
+    asked = []
+
+    def changed_since(moment):
+        asked.append(moment)
+        return "films/b.png"
+
+    with (
+        pytest.raises(RunFolderError, match=r"; newer than the run is films/b.png; choose another --out"),
+        RunFolder.locked(out, {**IDENTITY, "data_hash": "d2"}, {}, changed_since),
+    ):
+        pass
+    assert asked == ["2026-01-01T00:00:00+00:00"]

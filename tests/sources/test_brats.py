@@ -261,7 +261,7 @@ def test_missing_table_of_grades_is_refused(tmp_path, tree):
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("", "has no column 'Grade'"),
+        ("", "is empty; export it again"),
         ("case,level\nx,HGG\n", "has no column 'Grade'; its columns are case, level"),
         ("id,grade\nx,HGG\n", "no ids in its last column"),
         (f"grade,case\nHGG,{CASE}\nLGG,{CASE}\n", f"{CASE} is listed twice, in lines 2 and 3"),

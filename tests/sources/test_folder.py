@@ -200,3 +200,10 @@ def test_dicom_and_nifti_are_images_too(tmp_path):
     assert [key.case for key in keys] == ["1.2.840", "head", "sub/IM0001"]
     shapes = [source.load(key).image.shape for key in keys]
     assert shapes == [(1, 64, 64), (1, 3, 4, 5), (1, 128, 128)]
+
+
+@pytest.mark.parametrize("name", ["A", "a.jpeg2"])
+def test_an_id_that_differs_in_capitals_or_an_ending_is_answered_with_the_near_one(data, name):
+    source = opened(data, f"image,Edema\n{name},1\n")
+    with pytest.raises(CaseError, match="does not exist; did you mean 'a'"):
+        source.load(source.index()[0])

@@ -2,6 +2,8 @@
 
 import json
 import math
+import os
+from datetime import UTC, datetime
 
 import nibabel
 import numpy as np
@@ -146,3 +148,11 @@ def test_volume_keeps_its_position_in_the_patient(tmp_path):
     source = opened(tmp_path, labels="image,Edema\na,1\nb,0\n")
     assert np.array_equal(source.load(by_case(source)["a"]).affine, affine)
     assert source.load(by_case(source)["b"]).affine is None
+
+
+def test_the_first_file_that_is_newer_than_a_moment_is_named(data):
+    source = opened(data, "image,Edema\na,1\n")
+    moment = datetime(2030, 1, 1, tzinfo=UTC)
+    assert source.changed_since(moment.isoformat()) == source.changed_since("") == ""
+    os.utime(data / "images/b.jpg", (moment.timestamp() + 2,) * 2)
+    assert source.changed_since(moment.isoformat()) == str(data / "images/b.jpg")

@@ -28,7 +28,7 @@ def demo(
     from heatcheck.running.progress import watching
     from heatcheck.running.study import RunOptions
 
-    with continuable(), watching(quiet=quiet) as watcher:
+    with continuable(out), watching(quiet=quiet) as watcher:
         results = run_demo(out, only or [], RunOptions(device=device, limit=limit), watcher)
     if not quiet:
         for outcome in results.outcomes:

@@ -9,7 +9,8 @@ import typer
 
 from heatcheck.cli.layout import columns, width, wrapped
 from heatcheck.cli.options import AsJson, Debug
-from heatcheck.core.errors import SpecError
+from heatcheck.core.errors import SpecError, UnknownNameError
+from heatcheck.core.registry import suggest
 
 Rows = list[dict[str, Any]]
 
@@ -27,16 +28,18 @@ class Kind(StrEnum):
 
 
 def list_parts(
-    kind: Annotated[Kind, typer.Argument(metavar="KIND", help=f"What to list: {', '.join(Kind)}.")],
+    kind: Annotated[str, typer.Argument(metavar="KIND", help=f"What to list: {', '.join(Kind)}.")],
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
     """List the methods, metrics, sources and other parts that a spec can name, with a short description of each."""
-    rows = rows_of(kind)
+    if kind not in [*Kind]:
+        raise UnknownNameError(f"nothing to list is called {kind!r}; {suggest(kind, [each.value for each in Kind])}")
+    rows = rows_of(Kind(kind))
     if as_json:
         typer.echo(json.dumps(rows, indent=1))
         return
-    lines = _by_study(rows, _COLUMNS[kind]) if kind == Kind.METRICS else table_lines(rows, _COLUMNS[kind])
+    lines = _by_study(rows, _COLUMNS[Kind(kind)]) if kind == Kind.METRICS else table_lines(rows, _COLUMNS[Kind(kind)])
     for line in lines:
         typer.echo(line)
 

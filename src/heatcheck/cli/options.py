@@ -5,6 +5,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from heatcheck.core.errors import InputError
+
 Out = Annotated[
     Path,
     typer.Option(
@@ -12,8 +14,19 @@ Out = Annotated[
     ),
 ]
 Device = Annotated[str, typer.Option(metavar="DEVICE", help="Where to compute: cpu, cuda, cuda:1, mps …")]
+
+
+def _at_least_one(number: int | None) -> int | None:
+    if number is not None and number < 1:
+        raise InputError(f"--limit must be a number of patients from 1 on, got {number}; leave it out for all")
+    return number
+
+
 Limit = Annotated[
-    int | None, typer.Option(min=1, metavar="N", help="Use the cases of N patients only, spread over the findings.")
+    int | None,
+    typer.Option(
+        callback=_at_least_one, metavar="N", help="Use the cases of N patients only, spread over the findings."
+    ),
 ]
 Workers = Annotated[int, typer.Option(min=1, metavar="N", help="Number of cases to read in parallel.")]
 Seed = Annotated[int | None, typer.Option(metavar="NUMBER", help="Random seed, instead of the one in the spec.")]
@@ -43,7 +56,8 @@ Maps = Annotated[
     list[str],
     typer.Option(
         metavar="FOLDER",
-        help="Folder of maps named <image>_<finding>_map.pkl (or .npz, .npy). NAME=FOLDER also names their method; "
+        help="Folder of maps named <image>_<finding>_map.pkl (or .npz, .npy), or of what `heatcheck explain` wrote. "
+        "NAME=FOLDER also names their method; "
         "repeat the option for several methods.",
     ),
 ]

@@ -41,7 +41,7 @@ def run_and_report(spec: str, out: Path, options: "RunOptions", *, quiet: bool) 
     from heatcheck.running.progress import watching
     from heatcheck.running.run import run_study
 
-    with continuable(), watching(quiet=quiet) as watcher:
+    with continuable(out), watching(quiet=quiet) as watcher:
         outcome = run_study(spec, out, options, watcher)
     if not quiet:
         print_answer(outcome.brief, outcome.report)

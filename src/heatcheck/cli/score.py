@@ -93,7 +93,7 @@ def score(
     divided = subgroups(subgroup) if subgroup else None
     files = ScoreFiles(folders(maps), truth, human, human_points, labels, preset, allow_missing, switched, divided)
     settings = region_settings(threshold, probability_cutoffs, smooth, slice_, rules_with(preset, switched))
-    with continuable(), watching(quiet=quiet) as watcher:
+    with continuable(out), watching(quiet=quiet) as watcher:
         scored = score_maps(files, settings, out, ScoreOptions(workers), watcher)
     if not quiet:
         for line in summary_lines(scored, slice_, preset):
@@ -103,19 +103,23 @@ def score(
 
 
 def folders(maps: list[str]) -> dict[str, Path]:
-    """The folders of maps by method."""
+    """The folders of maps by method, which files of `heatcheck explain` name themselves."""
+    from heatcheck.sources.files.map_files import methods_in
+
     by_method: dict[str, Path] = {}
     for text in maps:
         name, equals, folder = text.partition("=")
-        if not equals or Path(text).is_dir():
+        unnamed = not equals or Path(text).is_dir()
+        if unnamed:
             name, folder = "maps", text
         if not name or not folder:
             raise InputError(f"--maps must be a folder or NAME=FOLDER, got {text!r}")
         if equals and {"/", "\\"} & set(name):
             raise InputError(f"the name in --maps {text!r} has a slash, but becomes part of file names; choose another")
-        if name in by_method:
-            raise InputError(f"two --maps are called {name!r}; give each a name: --maps grad_cam=… --maps lrp=…")
-        by_method[name] = Path(folder)
+        for method, path in methods_in("" if unnamed else name, Path(folder)).items():
+            if method in by_method:
+                raise InputError(f"two --maps are called {method!r}; give each a name: --maps grad_cam=… --maps lrp=…")
+            by_method[method] = path
     return by_method
 
 

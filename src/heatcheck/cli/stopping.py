@@ -3,9 +3,12 @@
 import shlex
 import sys
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
+from pathlib import Path
 
 import typer
+
+_DESCRIPTION = ("run.json", "preview.png")  # written before any work
 
 
 @contextmanager
@@ -18,9 +21,23 @@ def stoppable(message: str = "") -> Iterator[None]:
         raise typer.Exit(130) from None
 
 
-def continuable() -> AbstractContextManager[None]:
-    """A block whose finished work is kept on Ctrl-C; the message shows the command that continues it."""
-    return stoppable(f"Finished work is kept; continue with:\n  {again()}")
+@contextmanager
+def continuable(out: Path) -> Iterator[None]:
+    """A block whose finished work in `out` is kept on Ctrl-C; the message shows the command that continues it."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        kept = (
+            "Finished work is kept; continue with" if _has_work(out) else "Nothing was finished yet; begin again with"
+        )
+        with stoppable(f"{kept}:\n  {again()}"):
+            raise
+
+
+def _has_work(out: Path) -> bool:
+    """Whether the folder holds more than the description of a run."""
+    files = (path for path in out.rglob("*") if path.is_file() and not path.name.startswith("."))
+    return any(path.name not in _DESCRIPTION and ".tmp-" not in path.name for path in files)
 
 
 def again(option: str = "") -> str:

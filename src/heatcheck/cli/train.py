@@ -50,7 +50,7 @@ def train(
     from heatcheck.training import Machine
 
     machine = Machine(device, devices, precision.value, workers)
-    with continuable(), watching(quiet=quiet) as watcher:
+    with continuable(out), watching(quiet=quiet) as watcher:
         trained = train_networks(read_spec(spec, seed), out, watcher, machine)
     if not quiet:
         _print_summary(trained)

@@ -168,8 +168,8 @@ class StudyModels:
         record = facts_of(self._models[name], explainer)
         classifier = explainer.classifier
         known = classifier if isinstance(classifier, NetworkClassifier) else None
-        looks = [first_look(sample, record.contract, name, known) for sample in samples]
         self._narrow(tried_on(self.choice, classifier, *(sample.keys for sample in samples)))
+        looks = [first_look(sample, record.contract, name, known, self.choice.methods) for sample in samples]
         return replace(record, cautions=tuple(dict.fromkeys(chain(*looks))))
 
     def _narrow(self, choice: MethodChoice) -> None:

@@ -191,7 +191,10 @@ def user_module(name: str, folder: Path, *, trusted: bool) -> nn.Module:
     sys.path[:0] = [str(folder.absolute()), str(Path.cwd())]
     try:
         factory: Any = getattr(importlib.import_module(module_name), factory_name)
+        _require_factory(factory, name)
         module = factory()
+    except ModelError:
+        raise
     except Exception as error:
         if isinstance(error, ModuleNotFoundError) and error.name == module_name.partition(".")[0]:
             raise ModelError(
@@ -220,6 +223,23 @@ def _differs_when_made_again(name: str, folder: Path, digest: str) -> bool:
             return digest_of(user_module(name, folder, trusted=True)) != digest
         except ModelError:  # it can be called only once
             return False
+
+
+def _require_factory(factory: object, name: str) -> None:
+    """Raise ModelError for a function that needs arguments, which may be the one that predicts."""
+    try:
+        parameters = inspect.signature(factory).parameters.values()  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return
+    optional = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    needed = [each.name for each in parameters if each.default is each.empty and each.kind not in optional]
+    if needed:
+        function = name.rpartition(":")[2]
+        raise ModelError(
+            f"model {name}: {function} needs {', '.join(needed)}, but a function without arguments is wanted "
+            "that returns the network, or the function that predicts; write "
+            f"`def make_model(): return {function}` and name it"
+        )
 
 
 def _code_of(module: nn.Module) -> str:

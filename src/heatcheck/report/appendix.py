@@ -25,6 +25,7 @@ from heatcheck.report.blocks.block import (
     fold,
     prose,
 )
+from heatcheck.report.caveats import skipped_in_words
 from heatcheck.report.downloads import Download, download
 from heatcheck.report.evidence import Entrant, Evidence
 from heatcheck.report.numbers import MISSING, SECONDS, count, listed, number
@@ -215,7 +216,7 @@ def record(evidence: Evidence) -> Section:
         *bullets(made.notes),
         *((Heading("What was tested"), entrants) if entrants else ()),
         *prose("Left out, because they cannot explain the model:" if made.skipped else ""),
-        *bullets([f"{each.label} on {each.model}: {each.reason}." for each in made.skipped]),
+        *bullets(skipped_in_words(made.skipped)),
         *((Heading("The run"), Facts(made.facts)) if made.facts else ()),
         *fold("Versions", (Facts(made.versions),) if made.versions else ()),
         *fold("Fingerprints of what went in", (Facts(hashes),) if hashes else ()),

@@ -1,15 +1,20 @@
 """Caveats that apply to every study's verdict, one plain sentence each."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+
+import pandas as pd
 
 from heatcheck.core.records import ALL_FINDINGS
 from heatcheck.core.vocabulary import AUROC, PLAIN
-from heatcheck.judging.guessing import GUESS, below_chance, may_be_a_guess
+from heatcheck.judging.guessing import GUESS, below_chance, may_be_a_guess, misplaced_outputs
 from heatcheck.report.evidence import Evidence
-from heatcheck.report.numbers import count, few
+from heatcheck.report.numbers import count, few, listed
+from heatcheck.runs.manifest import SkippedEntry
 
 MOST_NAMED = 3  # answers that a sentence names
+_LOOKS_INSIDE = "looks inside the model"  # the reason of methods that need more than predictions
+_ANSWERS = 300_000  # rows of the table of predictions that are read: enough to know the order of the outputs
 
 
 def of_every_study(evidence: Evidence) -> tuple[str, ...]:
@@ -19,7 +24,7 @@ def of_every_study(evidence: Evidence) -> tuple[str, ...]:
 
 def of_models(evidence: Evidence) -> tuple[str, ...]:
     """What makes a model look like another than the one that was meant."""
-    return tuple(filter(None, (worse_than_guessing(evidence), *_without_weights(evidence))))
+    return tuple(filter(None, (doubt_about_answers(evidence), *_without_weights(evidence))))
 
 
 def _without_weights(evidence: Evidence) -> Iterator[str]:
@@ -36,6 +41,60 @@ def _without_weights(evidence: Evidence) -> Iterator[str]:
             f"not shown to be above guessing ({row.value:.2f}{interval}, by guessing "
             f"{GUESS:.2f}). Name the trained weights under `weights:`, unless its function loads them."
         )
+
+
+def doubt_about_answers(evidence: Evidence) -> str:
+    """That the outputs seem to be in another order, or else that a model is clearly worse than a guess."""
+    return outputs_in_another_order(evidence) or worse_than_guessing(evidence)
+
+
+def outputs_in_another_order(evidence: Evidence) -> str:
+    """Which outputs fit the labels of other findings clearly better than their own; empty where none does."""
+    found = []
+    for model, table in _answers(evidence):
+        findings = [finding for finding in evidence.findings if finding in set(table["finding"])]
+        if len(findings) < 2:
+            continue
+        answers, labels = (
+            table.pivot_table(name, "case", "finding", dropna=False).reindex(columns=findings).to_numpy(float)
+            for name in ("probability", "label")
+        )
+        of = f" of {model}" if len(evidence.models) > 1 else ""
+        for each in misplaced_outputs(answers, labels):
+            name = _output(evidence, model, findings[each.output])
+            found.append(f"{name}{of} fits the labels of {findings[each.fits]} (AUROC {each.auroc:.2f})")
+    if not found:
+        return ""
+    shown = [*found[:MOST_NAMED], *([f"{len(found) - MOST_NAMED} more"] if len(found) > MOST_NAMED else [])]
+    return (
+        f"{listed(shown)[0].upper()}{listed(shown)[1:]}: are the outputs in the right order? Compare `outputs` of the "
+        "contract with the order of the training: until then nothing here can be relied on."
+    )
+
+
+def _answers(evidence: Evidence) -> Iterator[tuple[str, pd.DataFrame]]:
+    """The model's answers by model; without models that answer a case more than once."""
+    if len(evidence.findings) < 2:
+        return
+    read, rows = [], 0
+    for group in evidence.run.row_groups("predictions", ["case", "finding", "model", "label", "probability"]):
+        read.append(group.to_pandas())
+        rows += len(read[-1])
+        if rows >= _ANSWERS:
+            break
+    for model in evidence.models:
+        tables = [table[table["model"] == model.name] for table in read]
+        table = pd.concat(tables).astype({"case": str, "finding": str}) if tables else pd.DataFrame()
+        if len(table) and not table.duplicated(["case", "finding"]).any():
+            yield model.name, table
+
+
+def _output(evidence: Evidence, model: str, finding: str) -> str:
+    """An output by its number and name, where the run says the order of the outputs."""
+    entry = evidence.manifest.model
+    if entry is None or entry.name != model or finding not in entry.outputs:
+        return f"the output called {finding}"
+    return f"output {entry.outputs.index(finding) + 1} (called {finding})"
 
 
 def worse_than_guessing(evidence: Evidence) -> str:
@@ -84,6 +143,22 @@ def smaller_settings(evidence: Evidence) -> str:
     return (
         f"{few(cut)} {were} run with smaller settings than usual to save time, and {they} might do better with those."
     )
+
+
+def skipped_in_words(entries: Sequence[SkippedEntry]) -> list[str]:
+    """What a run does without, and why: methods that share a reason in one sentence."""
+    groups: dict[tuple[str, str], list[SkippedEntry]] = {}
+    for entry in entries:
+        groups.setdefault((entry.model, entry.reason), []).append(entry)
+    said = []
+    for (model, reason), alike in groups.items():
+        labels = listed([entry.label for entry in alike])
+        if len(alike) > 1 and reason.startswith(_LOOKS_INSIDE):
+            why = reason.removeprefix(_LOOKS_INSIDE).removeprefix(", but ")
+            said.append(f"{len(alike)} methods look inside the model and are left out: {labels}; {why}.")
+        else:
+            said.append(f"{labels} on {model}: {reason}.")
+    return said
 
 
 def skipped(evidence: Evidence) -> str:

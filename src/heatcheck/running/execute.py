@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from heatcheck.report.build import Brief
-from heatcheck.report.caveats import of_models
+from heatcheck.report.caveats import of_models, skipped_in_words
 from heatcheck.report.evidence import evidence_of
 from heatcheck.running.cost import say_cost
 from heatcheck.running.determinism import use_threads
@@ -18,7 +18,7 @@ from heatcheck.running.progress import Watcher
 from heatcheck.running.reporting import written_report
 from heatcheck.running.retry.reopening import failed_cases, finished, is_retrying, rest_hash
 from heatcheck.running.retry.repeating import RetryStage, repeat_failed
-from heatcheck.running.study import Plan, Previewed, Stage
+from heatcheck.running.study import DatedPlan, Plan, Previewed, Stage
 from heatcheck.runs.engine import run_shards
 from heatcheck.runs.manifest import Manifest, parse_manifest
 from heatcheck.runs.store import RunFolder, read_run
@@ -47,13 +47,14 @@ def execute(plan: Plan, circumstances: Mapping[str, Any], out: Path, watcher: Wa
     identity = identity_of(plan)
     # before anything is written: a folder keeps the facts that it began with
     parse_manifest({**identity, **facts}, Manifest, "what the plan says of the run", "correct the study")
-    with RunFolder.locked(out, identity, facts) as folder:
+    changed_since = plan.changed_since if isinstance(plan, DatedPlan) else lambda _: ""
+    with RunFolder.locked(out, identity, facts, changed_since) as folder:
         manifest = _manifest(folder)
         if manifest.status == "complete":
             watcher.say("This run is already finished; its report is built again.")
         else:
-            for entry in manifest.skipped:
-                watcher.say(f"Without {entry.label} ({entry.name}) on {entry.model}: {entry.reason}.")
+            for sentence in skipped_in_words(manifest.skipped):
+                watcher.say(sentence if sentence[0].isdigit() else f"Without {sentence}")
             use_threads(manifest.threads or cores())
             _preview(plan, folder, watcher)
             for caution in manifest.cautions:

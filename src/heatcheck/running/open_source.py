@@ -1,5 +1,6 @@
 """Open the source a spec names."""
 
+import inspect
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,15 @@ def open_source(part: Mapping[str, Any], folder: Path, where: str) -> Source:
         raise SpecError(f"{where}: {error}") from error
 
 
-def cautions_of(sources: Iterable[Source]) -> tuple[str, ...]:
-    """What the sources say before the work begins, each sentence once; a source without `cautions` says nothing."""
-    said = [caution for source in sources if hasattr(source, "cautions") for caution in source.cautions()]
+def cautions_of(sources: Iterable[Source], *, named: bool = True) -> tuple[str, ...]:
+    """What the sources say before the work begins, each sentence once; a source without `cautions` says nothing.
+
+    Where cases may not be named, a source whose `cautions` takes `named` is told so.
+    """
+    said: list[str] = []
+    for source in sources:
+        cautions = getattr(source, "cautions", None)
+        if cautions is not None:
+            names = not named and "named" in inspect.signature(cautions).parameters
+            said += cautions(named=False) if names else cautions()
     return tuple(dict.fromkeys(said))

@@ -64,8 +64,8 @@ class PseudonymousSource:
             raise self._hidden(error, key) from None
 
     def cautions(self) -> tuple[str, ...]:
-        """Those of the source, which name no case."""
-        return cautions_of([self.source])
+        """Those of the source, without the names of cases."""
+        return cautions_of([self.source], named=False)
 
     def stamp(self) -> str:
         """The stamp of the source."""

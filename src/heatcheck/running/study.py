@@ -95,6 +95,14 @@ class Previewed(Protocol):
         """Write the picture of what the networks are given; called before the work begins."""
 
 
+@runtime_checkable
+class DatedPlan(Protocol):
+    """A plan that knows which of its files changed, for the message that refuses a folder."""
+
+    def changed_since(self, moment: str) -> str:
+        """The first file of the data that is newer; empty where none is, or where it is not known."""
+
+
 @dataclass(frozen=True, slots=True)
 class Study:
     """A kind of study: its question, and where its parts are.

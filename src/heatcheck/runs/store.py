@@ -143,12 +143,18 @@ class RunFolder:
 
     @classmethod
     @contextmanager
-    def locked(cls, path: Path, identity: Mapping[str, Any], facts: Mapping[str, Any]) -> Iterator["RunFolder"]:
+    def locked(
+        cls,
+        path: Path,
+        identity: Mapping[str, Any],
+        facts: Mapping[str, Any],
+        changed_since: Callable[[str], str] = lambda _: "",
+    ) -> Iterator["RunFolder"]:
         """The folder, created if it is new, locked against other writers.
 
         `identity` (spec, weights, cases) must be equal when a run is resumed; `facts` (versions, batch size, threads)
         are recorded once and reused. Where the identity says `pseudonymised`, run.json holds no absolute path; its
-        hashes still distinguish other data.
+        hashes still distinguish other data. `changed_since` names a file that is newer.
         """
         require_usable(path)
         try:
@@ -157,26 +163,34 @@ class RunFolder:
             raise RunFolderError(f"{path} cannot be written ({error.strerror}); choose another --out") from error
         with locked(path):
             folder = cls(path)
-            folder._begin(identity, facts)
+            folder._begin(identity, facts, changed_since)
             yield folder
 
-    def _begin(self, identity: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
+    def _begin(
+        self, identity: Mapping[str, Any], facts: Mapping[str, Any], changed_since: Callable[[str], str]
+    ) -> None:
         for left_over in self.path.rglob("*.tmp-*"):  # a killed run leaves its unfinished file behind
             left_over.unlink()
         if not self.manifest_path.exists():
             # before anything else: a folder that holds files and no description is taken for somebody else's
             self._write_manifest({"schema": SCHEMA_VERSION, "status": "running", **identity, **facts})
         else:
-            self.require_same(identity)
+            self.require_same(identity, changed_since=changed_since)
         for name in ("parts", "gallery", "maps"):
             (self.path / name).mkdir(exist_ok=True)
 
-    def require_same(self, identity: Mapping[str, Any], but: Collection[str] = ()) -> None:
+    def require_same(
+        self,
+        identity: Mapping[str, Any],
+        but: Collection[str] = (),
+        changed_since: Callable[[str], str] = lambda _: "",
+    ) -> None:
         """Refuse a folder that holds other work; `but` names what may differ."""
         manifest = read_manifest(self.path)
         different = [key for key, value in _written(identity).items() if key not in but and manifest.get(key) != value]
         if different:
-            raise RunFolderError(another_run(self.path, manifest, _written(identity), different))
+            newer = changed_since(str(manifest.get("started", ""))) if "data_hash" in different else ""
+            raise RunFolderError(another_run(self.path, manifest, _written(identity), different, newer))
 
     @property
     def manifest_path(self) -> Path:

@@ -7,6 +7,7 @@ import os
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Self
@@ -26,7 +27,13 @@ from heatcheck.sources.files.annotations import (
     read_annotations,
     read_points,
 )
-from heatcheck.sources.files.folder_cautions import without_rows, without_window
+from heatcheck.sources.files.folder_cautions import (
+    impossible_pictures,
+    without_outline,
+    without_rows,
+    without_use,
+    without_window,
+)
 from heatcheck.sources.files.image_folder import ImageFolder, no_images
 from heatcheck.sources.files.label_rows import Contradictions, LabelTable, agreeing, read_label_rows
 from heatcheck.sources.files.reading import (
@@ -216,16 +223,38 @@ class FolderSource:
         ]
         return self._table.keys(cases, patients, self.findings)
 
-    def cautions(self) -> tuple[str, ...]:
-        """What a user should know of the images before the work begins: which take no part, which state no window."""
-        cases = [key.case for key in self.index() if key.case in self._images.endings]
+    def cautions(self, *, named: bool = True) -> tuple[str, ...]:
+        """What a user should know before the work begins: images and marks that take no part or cannot be right.
+
+        Images are named only where `named`.
+        """
+        keys = {key.case: key for key in self.index() if key.case in self._images.endings}
         labels, said = self.settings.labels, []
         if labels:
-            said.append(without_rows(self._images.endings, cases, self.settings.images, labels))
+            said.append(without_rows(self._images.endings, list(keys), self.settings.images, labels))
+        if self._truth and labels and not self.modalities:
+            marks = self._truth.annotations, self._truth.names
+            said += without_outline(list(keys.values()), self.findings, *marks)
+            said += without_use(self._images.endings, self.findings, *marks)
+        paths = {case: self._images.path(case) for case in keys}
+        said += impossible_pictures(paths, {case: key.patient for case, key in keys.items()}, named=named)
         if self.settings.value_range is None:
-            dicom = [case for case in cases if self._images.endings[case].lower() not in _NEVER_DICOM]
-            said.append(without_window([self._images.path(case) for case in dicom]))
+            dicom = [case for case in keys if self._images.endings[case].lower() not in _NEVER_DICOM]
+            said.append(without_window([paths[case] for case in dicom]))
         return tuple(filter(None, said))
+
+    def without_truth(self, findings: Sequence[str]) -> str:
+        """That no image has an outline of any of these findings; empty where one has."""
+        if self._truth is None:
+            return "the source names neither `masks` nor `truth`, so there is no outline to compare a map with; add one"
+        marks = self._truth.annotations
+        wanted = set(findings)
+        names = (self._truth.names.get(key.case, "") for key in self.index())
+        if any(wanted.intersection(marks.findings_of(name)) for name in names):
+            return ""
+        if not marks.images and marks.path.is_dir():
+            return no_masks(marks.path)
+        return f"{marks.path} marks none of {', '.join(findings)} on any image; correct the names, or `findings`"
 
     def _cases_of(self, table: LabelTable) -> list[str]:
         """The ids of the images in a table; CheXpert's paths may begin with folders that do not exist here."""
@@ -253,6 +282,8 @@ class FolderSource:
     def load(self, key: CaseKey) -> Case:
         """The image with truth and readings of the human readers."""
         path = self._images.path(key.case)
+        if key.case not in self._images.endings and (near := self._images.near(key.case)):
+            raise CaseError(f"{key.case} does not exist; did you mean {near!r}? Correct the name in the labels")
         image = read_image(path, key.case, self.settings.colour, self.settings.value_range)
         truth = self._masks_of(key, image.shape[1:])
         key = self._agreeing(key, truth)
@@ -296,6 +327,21 @@ class FolderSource:
             for _, name, size, date in _file_facts(path) if path else ():
                 digest.update(f"{name}\0{size}\0{date}\n".encode())
         return digest.hexdigest()
+
+    def changed_since(self, moment: str) -> str:
+        """The first file that is newer than the moment, in the order of the stamp; empty where none is."""
+        try:
+            start = (datetime.fromisoformat(moment).timestamp() + 1) * 1e9  # the moment is in whole seconds
+        except ValueError:
+            return ""
+        spec = self.settings
+        for path in filter(
+            None, (spec.images, spec.masks, spec.truth, *spec.readers.values(), spec.labels, spec.points)
+        ):
+            for folder, name, _, date in _file_facts(path):
+                if date > start:
+                    return str(path.parent / name if not folder else Path(folder, name))
+        return ""
 
     def stamp_without(self, cases: Collection[str]) -> str:
         """The stamp of all files but those named after these cases; the labels are in the index, case by case."""

@@ -7,6 +7,7 @@ from torch import nn
 from heatcheck.core.errors import CaseError, ModelError
 from heatcheck.core.records import Case, CaseKey
 from heatcheck.explaining.first_look.look import MOST, Sample, first_look
+from heatcheck.methods import METHODS
 from heatcheck.models import NetworkClassifier, Preprocessing
 
 CONTRACT = Preprocessing(outputs=("a",), size=(4, 4), channels=1, mean=(300.0,), std=(100.0,))
@@ -117,3 +118,33 @@ def test_images_that_cannot_be_read_are_left_to_the_run():
     source = Loads(broken={"0"})
     first_look(Sample(source, [CaseKey("0", "0", {})], []), CONTRACT, "net")
     assert source.read == ["0"]
+
+
+@pytest.mark.parametrize(("activation", "said"), [("softmax", 1), ("sigmoid", 0)])
+def test_findings_that_occur_together_contradict_softmax(activation, said):
+    contract = Preprocessing(outputs=("a", "b"), size=(4, 4), activation=activation)
+    labels = [{"a": 1.0, "b": 1.0}, {"a": 1.0, "b": 0.0}, {"a": 1.0, "b": -1.0}]
+    keys = [CaseKey(str(n), str(n), each) for n, each in enumerate(labels)]
+    cautions = first_look(Sample(Loads(), keys, ["a", "b"]), contract, "net")
+    assert len(cautions) == said
+    assert all("but 1 of 3 images has several of them" in caution for caution in cautions)
+
+
+@pytest.mark.parametrize(
+    ("mean", "name", "settings", "said"),
+    [
+        (0.0, "occlusion", {}, 1),
+        (0.0, "occlusion", {"baseline": "mean"}, 0),
+        (0.5, "occlusion", {}, 0),
+        (0.0, "integrated_gradients", {}, 0),
+    ],
+)
+def test_covers_are_black_where_the_model_normalises_its_input_itself(mean, name, settings, said):
+    contract = Preprocessing(outputs=("a",), size=(4, 4), mean=(mean,), std=(1.0,))
+    keys = [CaseKey(value, value, {}) for value in ("0.1", "0.9")]
+    methods = {name: METHODS[name].settings(**settings)}
+    cautions = first_look(Sample(Loads(), keys, []), contract, "net", methods=methods)
+    assert len(cautions) == said
+    assert all(
+        "Hidden parts are black for model net" in caution and "Occlusion covers" in caution for caution in cautions
+    )

@@ -89,7 +89,10 @@ def test_chexperts_facts_have_plain_names(many):
         ("Path,Edema\na,1\n ,1\n", "line 3: the image is missing"),
         ("Path,Edema\na,maybe\n", "line 2: Edema is 'maybe'; expected 1, 0, blank or -1"),
         ("image,sex,Sex,Edema\na,F,F,1\n", "two columns state the same (sex, Sex)"),
-        ("", "has no column 'image'"),
+        ("name,Edema\na,1\n", "has no column 'image'"),
+        ("", "is empty; export it again"),
+        ("image;Edema\na;1\n", "separates its columns by semicolons, not commas"),
+        ("image\tEdema\na\t1\n", "separates its columns by tabs, not commas"),
     ],
 )
 def test_an_unusable_table_is_refused_with_its_line(tmp_path, content, words):

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from heatcheck.core.errors import InputError
-from heatcheck.sources.files.map_files import VECTOR_ORDER, MapFile, find_maps, read_map
+from heatcheck.sources.files.map_files import VECTOR_ORDER, MapFile, find_maps, methods_in, read_map, stray_files
 
 
 def write(path: Path, **changes: object) -> MapFile:
@@ -218,3 +218,51 @@ def test_the_picture_is_kept_where_there_is_one(tmp_path: Path) -> None:
     stored = read_map(file, with_picture=True)
     assert stored.picture is not None
     assert np.array_equal(stored.picture, picture[0].numpy())
+
+
+def write_explained(folder: Path, image: str, method: str, **changes: object) -> Path:
+    """A file with the keys of `heatcheck explain`: two findings, the second output first."""
+    path = folder / f"{image}.{method}.npz"
+    content = {
+        "on_image": np.stack([np.full((4, 5), 1.0), np.eye(4, 5)])[None],
+        "outputs": ["Edema", "Nodule"],
+        "targets": [[1, 0]],
+        "probabilities": [[0.9, 0.2]],
+        "method": method,
+        "image": np.zeros((1, 1, 4, 5)),
+        **changes,
+    }
+    np.savez(path, **content)  # type: ignore[arg-type]
+    return path
+
+
+def test_files_of_explain_are_read_by_the_method_and_findings_that_they_name(tmp_path: Path) -> None:
+    for method in ("lime", "occlusion"):
+        write_explained(tmp_path, "p1.a", method)
+    assert methods_in("", tmp_path) == {"lime": tmp_path, "occlusion": tmp_path}
+    maps = find_maps(tmp_path, "lime")
+    assert list(maps) == ["p1.a"]
+    stored = read_map(maps["p1.a"]["Edema"])
+    assert np.array_equal(stored.values, np.eye(4, 5))
+    assert (stored.probability, stored.shape) == (0.2, (4, 5))
+    assert read_map(maps["p1.a"]["Nodule"]).probability == 0.9
+    assert stray_files(tmp_path) == []
+
+
+def test_a_name_chooses_among_the_methods_of_explain_and_renames_a_single_one(tmp_path: Path) -> None:
+    write_explained(tmp_path, "p1", "lime")
+    assert methods_in("mine", tmp_path) == {"mine": tmp_path}
+    assert list(find_maps(tmp_path, "mine")) == ["p1"]
+    write_explained(tmp_path, "p1", "occlusion")
+    assert methods_in("lime", tmp_path) == {"lime": tmp_path}
+    with pytest.raises(InputError, match=r"holds maps of several methods \(lime, occlusion\); leave out mine="):
+        methods_in("mine", tmp_path)
+
+
+def test_other_archives_stay_files_that_are_skipped(tmp_path: Path) -> None:
+    write_explained(tmp_path, "p1", "lime", targets=[[0], [1]])  # of several images, whose names it does not hold
+    np.savez(tmp_path / "p2.lime.npz", other=1)
+    (tmp_path / "p3.lime.npz").write_bytes(b"no archive")
+    assert len(stray_files(tmp_path)) == 3
+    with pytest.raises(InputError, match="holds no maps; they are named"):
+        find_maps(tmp_path)

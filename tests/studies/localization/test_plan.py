@@ -213,7 +213,16 @@ def test_a_model_without_an_output_for_a_finding_is_refused(write_spec, tmp_path
     images = make_images(tmp_path)
     source = {"name": "folder", "images": str(images), "labels": str(tmp_path / "labels.csv")}
     with pytest.raises(SpecError, match="no output for hernia; its outputs are Airspace Opacity"):
-        run_study(write_spec(source=source), tmp_path / "run")
+        run_study(write_spec(source={**source, "masks": str(tmp_path / "masks")}), tmp_path / "run")
+
+
+def test_a_source_without_any_outline_is_refused_before_any_work(write_spec, tmp_path):
+    images = make_images(tmp_path)
+    (tmp_path / "none").mkdir()
+    source = {"name": "folder", "images": str(images), "labels": str(tmp_path / "labels.csv")}
+    with pytest.raises(SpecError, match="none holds no masks; expected none/<finding>/"):
+        run_study(write_spec(source={**source, "masks": str(tmp_path / "none")}), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_model_of_your_own_needs_trust(write_spec, tmp_path):
@@ -301,7 +310,7 @@ def test_a_method_that_cannot_explain_the_model_is_left_out_with_a_note(own_stud
     trusted = RunOptions(trust_code=True)
     report = run_study(own_study, tmp_path / "run", trusted, listener).report.read_text()
     (sentence,) = (sentence for sentence in listener.said if "Attention rollout" in sentence)
-    assert sentence.startswith("Without Attention rollout (attention_rollout) on python:brightness_model:make: ")
+    assert sentence.startswith("Without Attention rollout on python:brightness_model:make: ")
     run = read_run(tmp_path / "run")
     assert run.manifest["skipped"][0]["name"] == "attention_rollout"
     assert [part["name"] for part in run.manifest["spec"]["methods"]] == ["grad_cam", "random"]
@@ -512,7 +521,7 @@ def test_changed_data_or_code_in_the_same_folder_are_refused(own_study, tmp_path
     mask.write_bytes(outline)
     (tmp_path / "brightness_model.py").write_text(MODEL.replace("- 0.5", "- 0.4"))
     sys.modules.pop("brightness_model", None)
-    with pytest.raises(RunFolderError, match="differs in the model's weights"):
+    with pytest.raises(RunFolderError, match="differs in the model's code or weights"):
         run_study(own_study, tmp_path / "run", options)
     sys.modules.pop("brightness_model", None)
 

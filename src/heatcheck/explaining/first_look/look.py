@@ -1,18 +1,20 @@
 """A first look at some of a study's images, before any work: do contract, images and model fit each other?"""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 import numpy as np
 import torch
 from jaxtyping import Float
 
-from heatcheck.core.contracts import Source
+from heatcheck.core.contracts import Method, Source
 from heatcheck.core.records import Case, CaseKey
 from heatcheck.core.tensors import Logits
+from heatcheck.methods import METHODS
 from heatcheck.models import NetworkClassifier, Preprocessing, prepared
 from heatcheck.models.pixel_scale import require_pixel_scale
-from heatcheck.report.numbers import count
+from heatcheck.report.numbers import count, few
 from heatcheck.running.cases import limited
 from heatcheck.running.failed_cases import loaded_or_failed
 
@@ -58,11 +60,15 @@ class _Seen:
 
 
 def first_look(
-    sample: Sample, contract: Preprocessing, name: str, classifier: NetworkClassifier | None = None
+    sample: Sample,
+    contract: Preprocessing,
+    name: str,
+    classifier: NetworkClassifier | None = None,
+    methods: Mapping[str, Method] = MappingProxyType({}),
 ) -> tuple[str, ...]:
-    """What a reader must know of how images, contract and classifier of the model `name` fit each other.
+    """What a reader must know of how images, labels, contract, classifier and methods of the model `name` fit together.
 
-    Without a classifier, which is still to be trained, only the images are looked at.
+    Without a classifier, which is still to be trained, only images and labels are looked at.
 
     Raises:
         ModelError: the contract's mean and std cannot be those of the images.
@@ -81,10 +87,12 @@ def first_look(
     if not seen.lows:
         return ()
     require_pixel_scale(contract, min(seen.lows), max(seen.highs), name)
+    black = black_covers(seen, contract, name, methods)
     far = far_images(seen, contract, name)
     if classifier and classifier.is_random:  # its answers say nothing
-        return tuple(filter(None, (random_weights(name), far)))
-    return tuple(filter(None, (far, likely_probabilities(np.array(seen.answers), contract, name))))
+        return tuple(filter(None, (random_weights(name), far, black)))
+    probabilities = likely_probabilities(np.array(seen.answers), contract, name)
+    return tuple(filter(None, (far, probabilities, not_exclusive(sample.keys, contract, name), black)))
 
 
 @torch.no_grad()
@@ -129,4 +137,37 @@ def likely_probabilities(answers: Float[np.ndarray, "image output"], contract: P
         f"The answers of model {name} look like probabilities, not logits: on {count(len(answers), 'image')} looked at "
         f"they all lie between 0 and 1{sums}. If so, {contract.activation} is applied twice, and probabilities, "
         f"calibration and cutoffs are wrong; return the values before {contract.activation}, or {inverse}."
+    )
+
+
+def not_exclusive(keys: Sequence[CaseKey], contract: Preprocessing, name: str) -> str:
+    """On how many images findings occur together that softmax says exclude each other; empty where none do."""
+    if contract.activation != "softmax":
+        return ""
+    together = sum(sum(key.labels.get(output) == 1 for output in contract.outputs) > 1 for key in keys)
+    if not together:
+        return ""
+    have = "has" if together == 1 else "have"
+    return (
+        f"The contract of model {name} says softmax, by which its outputs exclude each other, but {together:,} of "
+        f"{count(len(keys), 'image')} {have} several of them: if each output was trained as a finding of its own, set "
+        "`activation: sigmoid`; else probabilities, AUROC and maps are of another question than the labels."
+    )
+
+
+def black_covers(seen: _Seen, contract: Preprocessing, name: str, methods: Mapping[str, Method]) -> str:
+    """That what methods cover becomes black, since 0 is black in this model's units; empty where it is not."""
+    units = (contract.scaling, set(contract.mean), set(contract.std))
+    covering = [
+        METHODS[method].label
+        for method, settings in methods.items()
+        if METHODS[method].family == "masks" and getattr(settings, "baseline", "") == "zero"
+    ]
+    if not covering or units != ("fixed", {0.0}, {1.0}) or min(seen.lows) < 0 or max(seen.highs) > 1:
+        return ""
+    cover = "covers" if len(covering) == 1 else "cover"
+    return (
+        f"Hidden parts are black for model {name}: its contract has mean 0 and std 1, so the 0 with which "
+        f"{few(covering)} {cover} parts of an image is the darkest value, not the usual one. If the model normalises "
+        "its input itself, set `baseline: mean` or `baseline: blurred` of these methods."
     )

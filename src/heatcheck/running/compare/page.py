@@ -118,7 +118,7 @@ def _runs(side: SideBySide) -> Section:
 
 def _caveats(side: SideBySide) -> tuple[str, ...]:
     weights = {str(each.manifest.weights_hash) for each in side.evidences}
-    other_model = "The runs have other weights: a difference of maps may be one of the models, not of the methods."
+    other_model = "The runs have other models: a difference of maps may be one of the models, not of the methods."
     unjudged = "Networks were trained in these runs: intervals vary patients alone, so nothing is claimed of them."
     return tuple(
         filter(

@@ -12,6 +12,7 @@ from heatcheck.core.errors import InputError
 from heatcheck.estimating.compared_scores import Compared
 from heatcheck.report.numbers import listed
 from heatcheck.running.registry import study_of
+from heatcheck.runs.differences import weights_in_words
 from heatcheck.runs.manifest import Manifest
 from heatcheck.runs.store import Run, read_run
 
@@ -106,7 +107,8 @@ def _sentences(runs: Sequence[Run], shared: int) -> Iterator[str]:
         words = f"differ in {', '.join(changed)}" if changed else "are the same"
         yield f"Specs {words}." if len(runs) == 2 else f"Specs of {name} and the first run {words}."
         if one.weights_hash != other.weights_hash:
-            yield "The weights of the models differ." if len(runs) == 2 else f"The weights of {name} differ."
+            what = weights_in_words({"spec": [one.spec, other.spec]}).removeprefix("the model's ")
+            yield f"The {what} of {'the models' if len(runs) == 2 else name} differ."
     cases, which = listed([str(len(run.cases)) for run in runs]), "both" if len(runs) == 2 else "all"
     yield f"{shared:,} {'case is' if shared == 1 else 'cases are'} in {which} runs ({cases} in each)."
     for other in others:

@@ -70,6 +70,15 @@ class ImageFolder:
             return case
         return self._by_name.get(case) or case
 
+    @cached_property
+    def _by_likeness(self) -> dict[str, str]:
+        return {case.casefold(): case for case in reversed(self.endings)}
+
+    def near(self, case: str) -> str:
+        """The id that differs in capitals or an ending alone; empty where none does."""
+        known = self._by_likeness
+        return known.get(case.casefold()) or known.get(case.rpartition(".")[0].casefold(), "")
+
     def depth_of(self, names: list[str]) -> int:
         """How many leading folders of these paths are not part of the ids; 0 if no path leads to an image."""
         for name in names:

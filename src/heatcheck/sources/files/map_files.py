@@ -1,12 +1,13 @@
 """Reads maps made by other programs, one per file, without running code in the files.
 
 `<image>_<finding>_map.pkl` is the CheXlocalize benchmark's pickle; `.npz` files with the same keys and plain `.npy`
-arrays are read too. The finding is the text between the last two underscores.
+arrays are read too. The finding is the text between the last two underscores. `<image>.<method>.npz` is what
+`heatcheck explain` writes: one method's maps of several findings.
 """
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -20,6 +21,7 @@ from heatcheck.core.findings import canonical
 from heatcheck.core.records import Image, Map
 from heatcheck.sources.files.restricted_pickle import read_pickle
 
+_EXPLAINED = {"on_image", "outputs", "targets", "method"}  # what `heatcheck explain` writes, among others
 ENDINGS = ("_map.pkl", "_map.npz", "_map.npy")
 # the order of an unnamed vector of probabilities in the benchmark's files; not the order of CheXpert's columns
 VECTOR_ORDER = (
@@ -33,11 +35,12 @@ UnnamedVectors = Literal["reference order", "refuse", "unknown"]  # how to read 
 
 @dataclass(frozen=True, slots=True)
 class MapFile:
-    """The path of a map, with image and finding from its name."""
+    """The path of a map, with image and finding; `column` is its place in a file of `heatcheck explain`."""
 
     path: Path
     image: str
     finding: str
+    column: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,23 +54,74 @@ class StoredMap:
     picture: Image | None = None  # the model's input, for display; read on request
 
 
-def find_maps(folder: Path) -> dict[str, dict[str, MapFile]]:
-    """The maps below the folder, by image and then by finding, both sorted."""
+def find_maps(folder: Path, method: str = "") -> dict[str, dict[str, MapFile]]:
+    """The maps below the folder, by image and then by finding, both sorted.
+
+    Of what `heatcheck explain` wrote there: the maps of this method, or of the only one.
+    """
     if not folder.is_dir():
         raise InputError(f"{folder}: no such folder; give --maps the folder that holds the *_map.pkl files")
+    explained = explained_maps(folder)
+    only = next(iter(explained.values())) if len(explained) == 1 else []
+    named = [_parsed_name(path) for path in _below(folder)]
     maps: dict[tuple[str, str], MapFile] = {}
-    for path in _below(folder):
-        file = _parsed_name(path)
+    for file in explained.get(method, named or only):
         if (earlier := maps.setdefault((file.image, file.finding), file)) is not file:
             raise InputError(
-                f"{earlier.path} and {path} are two maps for {file.finding} on {file.image}; remove one of them"
+                f"{earlier.path} and {file.path} are two maps for {file.finding} on {file.image}; remove one of them"
             )
     if not maps:
-        raise InputError(f"{folder} holds no maps; they are named <image>_<finding>{ENDINGS[0]} (or .npz, .npy)")
+        raise InputError(
+            f"{folder} holds no maps; they are named <image>_<finding>{ENDINGS[0]} (or .npz, .npy), or as `heatcheck "
+            "explain` names them, <image>.<method>.npz"
+        )
     by_image: dict[str, dict[str, MapFile]] = {}
     for image, finding in sorted(maps):
         by_image.setdefault(image, {})[finding] = maps[image, finding]
     return by_image
+
+
+def methods_in(name: str, folder: Path) -> dict[str, Path]:
+    """The folder by the methods whose maps it holds: those that `heatcheck explain` named, or else `name`.
+
+    An empty name stands for one that nobody gave.
+    """
+    explained = explained_maps(folder) if folder.is_dir() else {}
+    if name in explained or (name and len(explained) < 2):
+        return {name: folder}
+    if name:
+        raise InputError(
+            f"{folder} holds maps of several methods ({', '.join(explained)}); leave out {name}=, or name one of them"
+        )
+    return dict.fromkeys([*explained, *(["maps"] if not explained or _below(folder) else [])], folder)
+
+
+def explained_maps(folder: Path) -> dict[str, list[MapFile]]:
+    """What `heatcheck explain` wrote below the folder, by method; both sorted."""
+    found: dict[str, list[MapFile]] = {}
+    for root, _, names in os.walk(folder):
+        for name in names:
+            if name.endswith(".npz") and not name.endswith(ENDINGS) and "." in name.removesuffix(".npz"):
+                for method, file in _explained(Path(root) / name):
+                    found.setdefault(method, []).append(file)
+    return {method: sorted(found[method], key=lambda file: (file.path, file.finding)) for method in sorted(found)}
+
+
+def _explained(path: Path) -> Iterator[tuple[str, MapFile]]:
+    """The maps of one image in a file of `heatcheck explain`, with their method; none in another file."""
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            if not set(stored.files) >= _EXPLAINED or len(stored["targets"]) != 1:
+                return
+            outputs, method = stored["outputs"].tolist(), str(stored["method"])
+            targets = [outputs[number] for number in stored["targets"][0].tolist()]
+    except Exception:  # noqa: BLE001 - a file of another program
+        return
+    if not path.name.endswith(f".{method}.npz"):
+        return
+    image = path.name.removesuffix(f".{method}.npz")
+    for column, finding in enumerate(targets):
+        yield method, MapFile(path, image, canonical(finding), column)
 
 
 def _below(folder: Path) -> list[Path]:
@@ -79,7 +133,9 @@ def stray_files(folder: Path) -> list[Path]:
     """Files below the folder with the ending of a map but not its name pattern."""
     names = (Path(root) / name for root, _, files in os.walk(folder) for name in files)
     endings = {Path(ending).suffix for ending in ENDINGS}
-    return sorted(path for path in names if path.suffix in endings and not path.name.endswith(ENDINGS))
+    explained = {file.path for files in explained_maps(folder).values() for file in files}
+    stray = (path for path in names if path.suffix in endings and not path.name.endswith(ENDINGS))
+    return sorted(path for path in stray if path not in explained)
 
 
 def _parsed_name(path: Path) -> MapFile:
@@ -92,6 +148,8 @@ def _parsed_name(path: Path) -> MapFile:
 def read_map(file: MapFile, vectors: UnnamedVectors = "refuse", *, with_picture: bool = False) -> StoredMap:
     """The map in a file; raises InputError with one sentence that names the file."""
     content = _READERS[file.path.suffix](file.path)
+    if file.column is not None:
+        content = _one_of(content, file.column)
     task = content.get("task")
     if isinstance(task, str) and canonical(task) != file.finding:
         raise InputError(f"{file.path} contains a map for {task!r}; rename the file or make it again")
@@ -102,6 +160,17 @@ def read_map(file: MapFile, vectors: UnnamedVectors = "refuse", *, with_picture:
         _label(content.get("gt")),
         _picture(content.get("cxr_img")) if with_picture else None,
     )
+
+
+def _one_of(content: Mapping[str, Any], column: int) -> Mapping[str, Any]:
+    """One map of a file of `heatcheck explain`, with the keys of the other files; it is on the image's own grid."""
+    on_image, probabilities = content["on_image"][0, column], content.get("probabilities")
+    return {
+        "map": on_image,
+        "prob": None if probabilities is None else float(probabilities[0, column]),
+        "cxr_dims": on_image.shape[::-1] if on_image.ndim == 2 else None,
+        "cxr_img": content.get("image"),
+    }
 
 
 def _values(stored: object, path: Path) -> Map:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from heatcheck.core.errors import InputError
 
+_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
 Rows = Iterator[tuple[int, list[str]]]  # line number and cells of each row
 
 
@@ -17,6 +18,12 @@ def csv_rows(path: Path) -> Iterator[tuple[list[str], Rows]]:
         with path.open(newline="", encoding="utf-8-sig") as file:
             lines = csv.reader(file, strict=True)
             header = [name.strip() for name in next(lines, [])]
+            if not header:
+                raise InputError(f"{path} is empty; export it again")
+            if len(header) == 1 and (mark := next((mark for mark in _SEPARATORS if mark in header[0]), None)):
+                raise InputError(
+                    f"{path} separates its columns by {_SEPARATORS[mark]}, not commas; save it with commas"
+                )
             if "" in header or len(set(header)) < len(header):
                 names = ", ".join(header)
                 raise InputError(f"{path}: column names must be unique and not empty, got {names}; rename them")

@@ -106,6 +106,11 @@ class LocalizationPlan:
         """A hash of the data without these cases: what must be the same when they alone run again."""
         return rest_hash_of(self.scored.source, self.scored.keys, failed)
 
+    def changed_since(self, moment: str) -> str:
+        """The first file of the scored cases that is newer than the moment, where the source can say."""
+        newer: str = getattr(self.scored.source, "changed_since", lambda _: "")(moment)
+        return newer
+
     def _validation_identity(self) -> dict[str, str]:
         if self.validation is None:
             return {}
@@ -341,6 +346,8 @@ def plan_localization(spec: Spec, options: RunOptions, out: Path) -> Localizatio
     for name, keys in indices.items():
         if not keys:
             raise SpecError(f"{spec.name}: the {name} has no cases; check its folders and files")
+        if lacking := getattr(sources[name], "without_truth", lambda _: "")(findings):
+            raise SpecError(f"{spec.name}: {lacking}")
     if body.views == "max":
         require_examinations(indices["source"], spec.name)
     shared = shared_patients(*indices.values()) if len(indices) == 2 else []

@@ -11,6 +11,7 @@ from tests.studies.localization.report.material import FINDINGS, FLOORS, floor_t
 from heatcheck.core.records import ALL_FINDINGS, COMMON_FINDINGS, HUMAN, Estimate
 from heatcheck.core.vocabulary import AUROC
 from heatcheck.report.caveats import of_every_study
+from heatcheck.report.evidence import Entrant
 from heatcheck.studies.localization.report.caveats import caveats
 from heatcheck.studies.localization.report.verdict import verdict
 
@@ -340,3 +341,9 @@ def test_findings_on_which_even_readers_do_not_beat_a_floor_are_named(evidence_f
     rows += [mean("iou", second, HUMAN, 0.6), mean("iou", second, "location_prior", 0.3)]
     (found,) = [each for each in caveats(evidence_from(rows)) if "even the" in each]
     assert found.startswith(f"On {first} (overlap) even the human readers score no higher than the best floor")
+
+
+def test_a_run_of_floors_alone_says_that_no_method_was_named(evidence_from):
+    found = verdict(replace(evidence_from([]), methods=(), floors=(Entrant("random", "Random", "floor"),)))
+    assert found.first.startswith("There is no verdict, because only floors were named")
+    assert found.second.startswith("Name at least one method")

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 
 from heatcheck.core.errors import InputError
@@ -13,13 +14,14 @@ from heatcheck.core.registry import suggest
 from heatcheck.scoring.presets import PresetName, Rules, rules_with
 from heatcheck.sources.files.annotations import Annotations, read_annotations, read_points
 from heatcheck.sources.files.label_rows import read_label_rows
-from heatcheck.sources.files.map_files import MapFile, find_maps, stray_files
+from heatcheck.sources.files.map_files import MapFile, find_maps, read_map, stray_files
 from heatcheck.sources.files.marks import Polygon
 from heatcheck.sources.files.reading import without_ending
 from heatcheck.studies.localization.subgroups.groups import Groups, Subgroup, subgroups_of
 from heatcheck.studies.localization.vocabulary import BOXES
 
 MapsByImage = Mapping[str, Mapping[str, MapFile]]
+_LOOKED_AT = 8  # maps that say whether a method's grid is the image's
 Points = Mapping[str, Mapping[str, Sequence[Sequence[float]]]]
 
 
@@ -104,6 +106,11 @@ class ScoreInputs:
             and not self.truth.is_empty(image, finding)
         }
 
+    @cached_property
+    def on_image_grid(self) -> frozenset[str]:
+        """The methods whose `.npy` maps have the size of their images."""
+        return frozenset(method for method in self.maps if grids_are_images(self, method))
+
     def failing(self, image: str) -> str:
         """Why the image cannot be scored under these rules; empty if it can."""
         return self.contradictions.get(image, "") if self.rules.contradiction == "fail" else ""
@@ -119,7 +126,7 @@ class ScoreInputs:
 
 def read_inputs(given: ScoreFiles) -> ScoreInputs:
     """The inputs, checked; an InputError names the files that do not belong together."""
-    maps = {method: find_maps(folder) for method, folder in given.maps.items()}
+    maps = {method: find_maps(folder, method) for method, folder in given.maps.items()}
     truth = read_annotations(given.truth)
     _require_common(truth.images, maps, given)
     findings = _findings(truth, maps, given)
@@ -140,6 +147,14 @@ def read_inputs(given: ScoreFiles) -> ScoreInputs:
         *_map_notes(inputs),
     )  # fmt: skip
     return replace(inputs, notes=notes)
+
+
+def grids_are_images(inputs: ScoreInputs, method: str) -> bool:
+    """Whether the method's `.npy` maps, which state no size, have that of their image wherever it is known."""
+    sizes = ((inputs.truth.size(image), files) for image, files in inputs.maps[method].items())
+    known = ((size, file) for size, files in sizes if size for file in files.values() if file.path.suffix == ".npy")
+    looked_at = list(islice(known, _LOOKED_AT))
+    return bool(looked_at) and all(read_map(file).values.shape == size for size, file in looked_at)
 
 
 def _labelled(path: Path, subgroups: Sequence[Subgroup]) -> dict[str, CaseKey]:

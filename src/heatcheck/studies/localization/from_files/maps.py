@@ -82,8 +82,9 @@ def _shape(
     maps: Mapping[str, Mapping[str, StoredMap]],
 ) -> tuple[int, int]:
     """The image's rows and columns, on which the truth and every map must agree."""
-    known = inputs.truth.size(image)
-    source = inputs.given.truth
+    known, source = inputs.truth.size(image), inputs.given.truth
+    if known is None and inputs.human is not None and inputs.given.human is not None:
+        known, source = inputs.human.size(image), inputs.given.human
     for method, by_finding in maps.items():
         for finding, stored in by_finding.items():
             if stored.shape is None:
@@ -96,10 +97,18 @@ def _shape(
                 sizes = f"{_by(stored.shape)} (height × width), but {source} says {_by(known)}"
                 raise InputError(f"{path} is for an image of {sizes}; {hint}")
             known, source = stored.shape, path
+    plain = (
+        stored.values.shape
+        for method, by_finding in maps.items()
+        for finding, stored in by_finding.items()
+        if method in inputs.on_image_grid and files[method][finding].path.suffix == ".npy"
+    )
+    known = known or next(plain, None)
     if known is None:
         raise InputError(
-            f"the size of {image} is not known: neither {inputs.given.truth} nor its maps hold it; "
-            "store 'cxr_dims' (width, height) with a map"
+            f"the size of {image} is not known: neither {inputs.given.truth} nor its maps hold it; store 'cxr_dims' "
+            "(width, height) with a map, in place of a .npy by `np.savez('<image>_<finding>_map.npz', map=heat, "
+            "cxr_dims=(width, height))`"
         )
     return known
 

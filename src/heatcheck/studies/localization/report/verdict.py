@@ -23,6 +23,12 @@ def verdict(evidence: Evidence) -> Verdict:
         return Verdict(
             "There is no verdict yet, because the run is not finished.", "Finish the run and rebuild this report."
         )
+    if not standings and not evidence.methods and evidence.floors:
+        return Verdict(
+            "There is no verdict, because only floors were named: they are made without the model, and are what a "
+            "method is compared with.",
+            "Name at least one method under `methods`; `heatcheck list methods` has them.",
+        )
     if not standings:
         return Verdict(
             "There is no verdict, because no method has a defined score.", "The section on gaps says what was missing."

@@ -4,6 +4,7 @@ import base64
 import hashlib
 import html
 import io
+import json
 import math
 import re
 import shutil
@@ -20,10 +21,12 @@ from heatcheck.core.errors import RunFolderError
 from heatcheck.core.records import ALL_FINDINGS, HUMAN, Prediction, Score, ShardTables
 from heatcheck.core.vocabulary import condition
 from heatcheck.report.appendix import gaps, undefined_scores
+from heatcheck.report.build import render
 from heatcheck.report.evidence import estimates_in, evidence_of
 from heatcheck.report.privacy import run_without_paths
 from heatcheck.running.reporting import build_report
 from heatcheck.runs.store import Run, RunFolder, read_run
+from heatcheck.studies.localization.report.page import localization_page
 from heatcheck.studies.localization.report.sections.modelcard import positive_cases
 
 HOSTILE = '<script>alert("x")</script>'
@@ -63,6 +66,17 @@ def test_tags_match_and_anchors_lead_somewhere(made_run, plan):
     assert parsed.open == []
     assert len(ids) == len(set(ids))
     assert targets <= set(ids)
+
+
+@pytest.mark.parametrize("cautions", [[], ["Model net draws its weights anew: nothing here says anything."]])
+def test_what_puts_the_run_in_doubt_is_never_folded_away(made_run, cautions):
+    folder = made_run()
+    manifest = json.loads((folder / "run.json").read_text())
+    manifest["cautions"] = cautions
+    (folder / "run.json").write_text(json.dumps(manifest))
+    evidence = evidence_of(read_run(folder))
+    text = render(evidence, replace(localization_page(evidence), caveats=("a", "b", "c", "d")))
+    assert ('<details class="cautions" open>' in text) is bool(cautions)
 
 
 def test_only_our_own_script_may_run(made_run):

@@ -21,6 +21,7 @@ from heatcheck.methods import METHODS
 FOLDER = "maps-to-show"  # within a run, until its gallery is drawn
 LEAST_ROOM, MOST_ROOM = 1_000_000_000, 4_000_000_000  # bytes on disk; maps of further cases are made again
 SHARE = 0.1  # of what is free on the disk
+LARGEST_CASE = 100_000_000  # bytes: with less room than this left, a case may have been too large to keep
 
 
 def room_on(folder: Path) -> int:
@@ -96,10 +97,9 @@ class KeptMaps:
         again = sum(not self._path(case).is_file() for case in every)
         if not again:
             return ""
-        return (
-            f"The gallery explains {again} of its {len(every)} cases again: their maps were not kept, of which a run "
-            f"keeps at most {self.room / 1e9:.1f} GB."
-        )
+        full = self._used["bytes"] + LARGEST_CASE > self.room
+        limit = f", of which a run keeps at most {self.room / 1e9:.1f} GB" if full else ""
+        return f"The gallery explains {again} of its {len(every)} cases again: their maps were not kept{limit}."
 
     def remove(self) -> None:
         """Remove everything that was kept."""

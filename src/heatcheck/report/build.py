@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from heatcheck.core.atomic_files import replaced
 from heatcheck.report.appendix import failed_cases
-from heatcheck.report.caveats import of_every_study
+from heatcheck.report.caveats import of_every_study, of_models
 from heatcheck.report.citing.section import section as citing
 from heatcheck.report.downloads import write_beside
 from heatcheck.report.evidence import Evidence, evidence_of
@@ -77,7 +77,8 @@ def render(evidence: Evidence, page: StudyPage) -> str:
     title = heading(evidence, page, "Heat map report")
     head = Head(title, subtitle(evidence, page), signature(evidence), evidence.finished)
     caveats, sections = (*of_every_study(evidence), *page.caveats), (*page.sections, citing(evidence, page.looked_for))
-    return filled(replace(page, caveats=caveats, sections=sections), head)
+    doubts = len(evidence.manifest.cautions) + len(of_models(evidence))
+    return filled(replace(page, caveats=caveats, sections=sections, doubts=doubts), head)
 
 
 def filled(page: StudyPage, head: Head) -> str:

@@ -37,7 +37,7 @@ class StudyPage:
 
     kicker: str
     verdict: Verdict
-    caveats: tuple[str, ...]
+    caveats: tuple[str, ...]  # those of the first look come first
     speaks_of: str  # the model behind the verdict, where there are several
     sections: tuple[Section, ...]
     downloads: tuple[Download, ...]
@@ -46,6 +46,7 @@ class StudyPage:
     models: tuple[str, ...] = ()  # labels of those the page is about, where the run has others too
     best: tuple[str, ...] = ()  # lines with the methods that come first and their intervals, for a terminal
     size: str = ""  # what the numbers rest on, where the count of all cases would mislead
+    doubts: int = 0  # how many caveats put the run itself in doubt, so that they are not folded away
     looked_for: str = ""  # a sentence on what maps were to show, where that is no finding
 
 

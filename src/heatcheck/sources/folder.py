@@ -3,9 +3,8 @@
 import difflib
 import hashlib
 import math
-import os
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -14,7 +13,7 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from heatcheck.core.errors import CaseError, InputError, SpecError
+from heatcheck.core.errors import CaseError, InputError
 from heatcheck.core.findings import canonical
 from heatcheck.core.records import Case, CaseKey, Mask, Point, Reading, TruthKind
 from heatcheck.core.registry import suggest
@@ -25,8 +24,8 @@ from heatcheck.sources.files.annotations import (
     mask_folder,
     no_masks,
     read_annotations,
-    read_points,
 )
+from heatcheck.sources.files.file_facts import file_facts, is_named_after
 from heatcheck.sources.files.folder_cautions import (
     impossible_pictures,
     without_outline,
@@ -36,6 +35,7 @@ from heatcheck.sources.files.folder_cautions import (
 )
 from heatcheck.sources.files.image_folder import ImageFolder, no_images
 from heatcheck.sources.files.label_rows import Contradictions, LabelTable, agreeing, read_label_rows
+from heatcheck.sources.files.reader_points import point_rows
 from heatcheck.sources.files.reading import (
     PICTURE_SUFFIXES,
     Colour,
@@ -45,7 +45,6 @@ from heatcheck.sources.files.reading import (
     without_ending,
 )
 from heatcheck.sources.files.reading_nifti import NIFTI_SUFFIXES, Placed, VoxelGrid, require_one_grid, voxel_grid
-from heatcheck.sources.files.tables import read_csv
 from heatcheck.sources.registry import SOURCES, SourceFacts, SourceSettings
 
 _NEVER_DICOM = (*PICTURE_SUFFIXES, *NIFTI_SUFFIXES)
@@ -319,12 +318,18 @@ class FolderSource:
                 require_one_grid(image, mask, "export the mask on the image's grid")
         return masks
 
+    @property
+    def _files(self) -> Sequence[Path]:
+        """All files and folders that the cases are read from."""
+        spec = self.settings
+        paths = (spec.images, spec.masks, spec.truth, *spec.readers.values(), spec.labels, spec.points)
+        return [path for path in paths if path]
+
     def stamp(self) -> str:
         """A hash of the names, sizes and dates of all files; it changes if a file is replaced."""
         digest = hashlib.sha256()
-        spec = self.settings
-        for path in (spec.images, spec.masks, spec.truth, *spec.readers.values(), spec.labels, spec.points):
-            for _, name, size, date in _file_facts(path) if path else ():
+        for path in self._files:
+            for _, name, size, date in file_facts(path):
                 digest.update(f"{name}\0{size}\0{date}\n".encode())
         return digest.hexdigest()
 
@@ -334,25 +339,21 @@ class FolderSource:
             start = (datetime.fromisoformat(moment).timestamp() + 1) * 1e9  # the moment is in whole seconds
         except ValueError:
             return ""
-        spec = self.settings
-        for path in filter(
-            None, (spec.images, spec.masks, spec.truth, *spec.readers.values(), spec.labels, spec.points)
-        ):
-            for folder, name, _, date in _file_facts(path):
+        for path in self._files:
+            for folder, name, _, date in file_facts(path):
                 if date > start:
                     return str(path.parent / name if not folder else Path(folder, name))
         return ""
 
     def stamp_without(self, cases: Collection[str]) -> str:
         """The stamp of all files but those named after these cases; the labels are in the index, case by case."""
-        spec = self.settings
         marks = [each for each in (self._truth, *self._readers.values()) if each]
         names = {*cases, *(each.names[case] for each in marks for case in cases if case in each.names)}
         names = {without_ending(name) for name in names}
         digest = hashlib.sha256()
-        for path in filter(None, (spec.images, spec.masks, spec.truth, *spec.readers.values(), spec.points)):
-            for folder, name, size, date in _file_facts(path):
-                if not _is_named_after(Path(folder, name).relative_to(path) if folder else Path(name), names):
+        for path in (each for each in self._files if each != self.settings.labels):
+            for folder, name, size, date in file_facts(path):
+                if not is_named_after(Path(folder, name).relative_to(path) if folder else Path(name), names):
                     digest.update(f"{folder}\0{name}\0{size}\0{date}\n".encode())
         return digest.hexdigest()
 
@@ -370,8 +371,7 @@ class FolderSource:
         if path is None:
             return {}
         points: Points = defaultdict(dict)
-        rows = self._points_in_json(path) if path.suffix.lower() == ".json" else _points_in_csv(path)
-        for where, reader, name, finding, point in rows:
+        for where, reader, name, finding, point in point_rows(path, tuple(self.settings.readers)):
             for kind, value, known in (("finding", finding, self.findings), ("reader", reader, self.settings.readers)):
                 if value not in known:
                     raise InputError(f"{where}: unknown {kind} {value!r}; {suggest(value, known)}")
@@ -381,16 +381,6 @@ class FolderSource:
             by_finding = points[reader, case]
             by_finding[finding] = (*by_finding.get(finding, ()), point)
         return dict(points)
-
-    def _points_in_json(self, path: Path) -> Iterator[tuple[str, str, str, str, Point]]:
-        """The points of a JSON file, which belong to the only reader."""
-        if len(self.settings.readers) != 1:
-            raise SpecError(f"{path} holds one reader's points; name one reader, or give a CSV with a column 'reader'")
-        (reader,) = self.settings.readers
-        for image, by_finding in read_points(path).items():
-            for finding, positions in by_finding.items():
-                for x, y in positions:
-                    yield f"{path}, image {image}", reader, image, finding, Point((y, x))
 
 
 def _require(is_valid: Callable[[Path], bool], problem: str, *paths: Path | None) -> None:
@@ -406,54 +396,8 @@ def _findings_in(marks: Annotations) -> tuple[str, ...]:
     return tuple(sorted(canonical(path.name) for path in marks.path.iterdir() if path.is_dir()))
 
 
-def _file_facts(path: Path) -> list[tuple[str, str, int, int]]:
-    """Folder, name, size and date of a file, or of every file below a folder, sorted."""
-    if path.is_file():
-        facts = path.stat()
-        return [("", path.name, facts.st_size, facts.st_mtime_ns)]
-    files = []
-    folders = [str(path)]
-    while folders:
-        folder = folders.pop()
-        with os.scandir(folder) as entries:
-            for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
-                    folders.append(entry.path)
-                elif entry.is_file():
-                    facts = entry.stat()
-                    files.append((folder, entry.name, facts.st_size, facts.st_mtime_ns))
-    return sorted(files)
-
-
-def _is_named_after(path: Path, names: Collection[str]) -> bool:
-    """Whether a file is of one of these images, whatever folder of a finding or reader it lies in."""
-    parts = without_ending(path.as_posix()).split("/")
-    return any("/".join(parts[start:]) in names for start in range(len(parts)))
-
-
 def _chexpert_patient(case: str) -> str:
     return next((part for part in case.split("/") if part.startswith("patient")), case)
-
-
-def _points_in_csv(path: Path) -> Iterator[tuple[str, str, str, str, Point]]:
-    """For each row: where it is (for errors), reader, image, finding and point."""
-    header, rows = read_csv(path)
-    for column in ("reader", "image", "finding", "x", "y"):
-        if column not in header:
-            raise SpecError(f"{path} has no column {column!r}; its columns are {', '.join(header)}")
-    for number, row in rows.items():
-        where = f"{path}, line {number}"
-        yield where, row["reader"], row["image"].strip(), canonical(row["finding"]), _point(row, where)
-
-
-def _point(row: Mapping[str, str], where: str) -> Point:
-    try:
-        position = float(row["y"]), float(row["x"])
-    except ValueError:
-        position = math.nan, math.nan
-    if not all(map(math.isfinite, position)):
-        raise InputError(f"{where}: x and y must be numbers; correct them")
-    return Point(position)
 
 
 SOURCES.add(

@@ -220,6 +220,8 @@ def test_maps_beyond_the_room_for_them_are_not_kept(tmp_path):
     kept.keep(other, [1])
     assert kept.explained(other.case, 1, whole) is None
     assert kept.remark(["a", "b", "a"]).startswith("The gallery explains 1 of its 2 cases again: ")
+    assert "keeps at most" in kept.remark(["a", "b"])
+    assert "keeps at most" not in KeptMaps(kept.folder, most_bytes=10**9).remark(["a", "b"])  # there was room
     kept.remove()
     assert kept.explained(case, 1, whole) is None
 

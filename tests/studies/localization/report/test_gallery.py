@@ -15,7 +15,12 @@ from heatcheck.report.blocks.pictures import PictureError, frame_for, image_uri,
 from heatcheck.report.evidence import evidence_of
 from heatcheck.running.reporting import build_report
 from heatcheck.runs.store import read_run
-from heatcheck.studies.localization.report.gallery import case_cards, localization_gallery, telling_strip
+from heatcheck.studies.localization.report.gallery import (
+    case_cards,
+    gallery_section,
+    localization_gallery,
+    telling_strip,
+)
 
 
 def opened(uri):
@@ -183,3 +188,13 @@ def test_a_map_is_bright_though_one_pixel_outshines_it(tmp_path):
     Image.fromarray(grey).save(tmp_path / "map.png")
     dim, bright = (opened(map_uri(tmp_path, "map.png", top)).convert("RGBA") for top in (100.0, 99.5))
     assert np.asarray(bright)[50, 50].sum() > np.asarray(dim)[50, 50].sum() + 200
+
+
+@pytest.mark.parametrize("readers", [True, False])
+def test_readers_are_in_the_gallerys_legend_only_where_there_are_some(made_run, readers):
+    def without(items):
+        for item in items:
+            item["readers"] = item["readers"] if readers else []
+
+    section = gallery_section(localization_gallery(changed_index(made_run(), without), 10**8))
+    assert section.blocks[0].content["has_readers"] is readers

@@ -29,6 +29,7 @@ class FindingCard:
     finding: str
     why: str
     strip: FilmStrip
+    has_readers: bool
     has_rectangle: bool
     in_volume: bool
 
@@ -71,6 +72,7 @@ def gallery_section(gallery: LocalizationGallery) -> Section:
         "gallery": gallery,
         "cards": cards,
         "methods": list({film.label: None for card in gallery.cards for film in card.strip.films}),
+        "has_readers": any(card.has_readers for card in gallery.cards),
         "has_rectangles": any(card.has_rectangle for card in gallery.cards),
         "has_slices": any(card.in_volume for card in gallery.cards),
     }
@@ -141,7 +143,8 @@ def _card(entry: LocalizationEntry, folder: Path, shown: Sequence[Entrant]) -> F
         films=(alone, *films),
         note=why,
     )
-    return FindingCard(entry.case, entry.finding, entry.why, strip, bool(entry.rectangle), bool(entry.slices))
+    marks = bool(entry.readers), bool(entry.rectangle), bool(entry.slices)
+    return FindingCard(entry.case, entry.finding, entry.why, strip, *marks)
 
 
 def _outlines(entry: LocalizationEntry, frame: Frame) -> tuple[tuple[Outline, ...], tuple[Outline, ...]]:

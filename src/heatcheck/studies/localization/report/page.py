@@ -105,7 +105,8 @@ def _overview(evidence: Evidence) -> Section:
         if panels
         else prose("There are no scores to show yet.")
     )
-    summary = "Overlap and hit rate of every method over all findings, beside readers and floors."
+    beside = listed([*(["readers"] if evidence.has_readers else []), "floors"])
+    summary = f"Overlap and hit rate of every method over all findings, beside {beside}."
     return Section(
         "overview", "All methods at a glance", "Methods", (*shown, Terms(tuple(terms))), summary, printed=True
     )

@@ -33,7 +33,7 @@ EMPTY = (
 )
 
 
-SUMMED = {Counts.IMAGES: "images", Counts.PATIENTS: "patients", Counts.SEGMENTATIONS: "outlines by the experts"}
+SUMMED = {Counts.IMAGES: "images", Counts.PATIENTS: "patients", Counts.SEGMENTATIONS: "true outlines"}
 
 
 def counts(evidence: Evidence) -> Section | None:

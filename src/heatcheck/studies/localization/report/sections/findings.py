@@ -76,7 +76,7 @@ def _summary(evidence: Evidence) -> str:
     won = won_by_finding(evidence)
     beaten = [finding for finding, winners in won.items() if winners]
     if not won:
-        return "Every method on every finding, beside readers and floors."
+        return "Every method on every finding."
     where = f": {few(beaten)}" if beaten else ""
     return f"A method clearly beats the best floor on {len(beaten)} of {count(len(won), 'finding')}{where}."
 

@@ -54,7 +54,7 @@ def test_outputs_in_another_order_are_named_with_the_labels_that_they_fit():
         for place, finding, answer in ((2, "effusion", (n % 3 == 0) * 0.9), (3, "nodule", (n % 2 == 0) * 0.8))
     ]
     table = pa.Table.from_pylist(rows)
-    model = SimpleNamespace(name="net", outputs=("effusion", "nodule"))
+    model = SimpleNamespace(name="net", outputs=("effusion", "nodule"), weights_from="file")
     evidence = SimpleNamespace(
         manifest=SimpleNamespace(cautions=(), source=SimpleNamespace(drawn=False), model=model),
         slices={},

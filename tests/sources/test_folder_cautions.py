@@ -17,17 +17,19 @@ def test_images_without_a_row_are_counted(data):  # noqa: F811
     assert opened(data, ALL).cautions() == ()
     (one,) = opened(data, "image,Edema\na.png,1\nward 2/c.png,1\n").cautions()
     assert one == (
-        "1 of 3 images in images/ has no row in labels.csv and takes no part; add rows if they belong to the study."
+        "1 of 3 images in images/ has no row in labels.csv and takes no part (b); add rows if they belong to the study."
     )
+    (unnamed,) = cautions_of([opened(data, "image,Edema\na.png,1\nward 2/c.png,1\n")], named=False)
+    assert unnamed == one.replace(" (b)", "")
     (two,) = opened(data, "image,Edema\na.png,1\nz.png,0\n").cautions()
     assert two.startswith("2 of 3 images in images/ have no row in labels.csv and take no part")
     assert opened(data, masks="masks").cautions() == ()
 
 
-def test_pseudonymous_source_says_the_same(data, tmp_path):  # noqa: F811
+def test_pseudonymous_source_says_the_same_without_names(data, tmp_path):  # noqa: F811
     source = opened(data, "image,Edema\na.png,1\n")
     hidden = pseudonymous(source, source.index(), tmp_path / "run")
-    assert cautions_of([hidden, source, object()]) == source.cautions() != ()
+    assert cautions_of([hidden, object()]) == source.cautions(named=False) != ()
 
 
 def write_dicom(root, number, **tags):

@@ -230,7 +230,7 @@ class FolderSource:
         keys = {key.case: key for key in self.index() if key.case in self._images.endings}
         labels, said = self.settings.labels, []
         if labels:
-            said.append(without_rows(self._images.endings, list(keys), self.settings.images, labels))
+            said.append(without_rows(self._images.endings, list(keys), self.settings.images, labels, named=named))
         if self._truth and labels and not self.modalities:
             marks = self._truth.annotations, self._truth.names
             said += without_outline(list(keys.values()), self.findings, *marks)

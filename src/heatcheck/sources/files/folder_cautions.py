@@ -26,15 +26,17 @@ NO_WINDOW = (
 )
 
 
-def without_rows(images: Collection[str], listed: Collection[str], folder: Path, labels: Path) -> str:
-    """How many images of the folder the labels do not list; empty where they list all."""
+def without_rows(
+    images: Collection[str], listed: Collection[str], folder: Path, labels: Path, *, named: bool = True
+) -> str:
+    """How many images of the folder the labels do not list, and which; empty where they list all."""
     missing = sorted(set(images) - set(listed))
     if not missing:
         return ""
     have, take = ("has", "takes") if len(missing) == 1 else ("have", "take")
     return (
         f"{len(missing):,} of {len(images):,} images in {folder.name}/ {have} no row in {labels.name} and {take} no "
-        f"part ({_some(missing)}); add rows if they belong to the study."
+        f"part{f' ({_some(missing)})' if named else ''}; add rows if they belong to the study."
     )
 
 

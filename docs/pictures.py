@@ -252,7 +252,7 @@ DRAWN: dict[str, Callable[[], Image.Image]] = {  # pictures that need no run
 
 
 def first_screen_source() -> str:
-    """A digest of the files that the first screen of the localization report is made by: a picture of it has its age."""
+    """A digest of the files that make the first screen of the localization report, and so of pictures of it."""
     study, shared = SOURCE / "studies/localization", SOURCE / "report"
     files = [study / "report/answer.py", study / "specs/localization-demo.yaml", shared / "first_screen.py",
              *sorted((shared / "templates").glob("*.css")), shared / "templates/page.html"]  # fmt: skip

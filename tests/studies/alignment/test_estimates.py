@@ -38,6 +38,14 @@ def test_a_mean_is_over_seeds_of_means_over_images_and_every_finding_counts_the_
     assert nodule.low < nodule.value < nodule.high
 
 
+def test_one_finding_and_all_findings_have_one_interval_where_they_rest_on_the_same_scores(tmp_path):
+    found = estimated(tmp_path, rule_of(**ONE_PAIR), ALIGN[:6])
+    wanted = {"statistic": "mean", "metric": "mass", "method": "gradient", "model": "cnn"}
+    nodule, both = (found.one(**wanted, condition=condition(arm="align"), finding=f) for f in ("Nodule", ALL_FINDINGS))
+    assert (nodule.low, nodule.high) == (both.low, both.high)
+    assert nodule.low < nodule.high
+
+
 def test_robustness_pairs_images_and_seeds_and_drops_a_pair_of_which_one_is_undefined(tmp_path):
     found = estimated(tmp_path, rule_of(**ONE_PAIR), ALIGN, MISALIGN)
     wanted = {"statistic": "robustness", "metric": "mass", "method": "gradient", "model": "cnn"}

@@ -235,9 +235,11 @@ def averaged(
     wide: Wide, template: Estimate, settings: AlignmentSettings, sizes: Sizes = UNJUDGED
 ) -> Iterator[Estimate]:
     """The template filled in for every pair, for each finding and over all; judged where there is a size."""
+    several = wide.table.index.get_level_values("finding").nunique() > 1
     for finding in (*settings.findings, ALL):
         rows = rows_of(wide, finding)
-        generator = settings.generator(template.statistic, template.metric, finding, template.condition)
+        drawn_for = finding if several else ALL  # one finding and all findings then rest on the same scores
+        generator = settings.generator(template.statistic, template.metric, drawn_for, template.condition)
         means = nested_means(rows.scores, rows.design, settings.draws, generator, within=range_of(template))
         reasons = reasons_of(rows, means, wide, settings)
         for number, (column, mean, reason) in enumerate(zip(wide.pairs, means, reasons, strict=True)):

@@ -235,7 +235,7 @@ def averaged(
     wide: Wide, template: Estimate, settings: AlignmentSettings, sizes: Sizes = UNJUDGED
 ) -> Iterator[Estimate]:
     """The template filled in for every pair, for each finding and over all; judged where there is a size."""
-    several = wide.table.index.get_level_values("finding").nunique() > 1
+    several = len(wide.table.index.unique("finding")) > 1
     for finding in (*settings.findings, ALL):
         rows = rows_of(wide, finding)
         drawn_for = finding if several else ALL  # one finding and all findings then rest on the same scores

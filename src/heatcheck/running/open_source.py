@@ -26,7 +26,7 @@ def open_source(part: Mapping[str, Any], folder: Path, where: str) -> Source:
 def cautions_of(sources: Iterable[Source], *, named: bool = True) -> tuple[str, ...]:
     """What the sources say before the work begins, each sentence once; a source without `cautions` says nothing.
 
-    Where cases may not be named, a source whose `cautions` takes `named` is told so.
+    Where cases may not be named, `named=False` goes to every source whose `cautions` takes it.
     """
     said: list[str] = []
     for source in sources:

@@ -4,7 +4,7 @@ import difflib
 import hashlib
 import math
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -25,7 +25,7 @@ from heatcheck.sources.files.annotations import (
     no_masks,
     read_annotations,
 )
-from heatcheck.sources.files.file_facts import file_facts, is_named_after
+from heatcheck.sources.files.file_facts import file_facts, is_named_after, require_paths
 from heatcheck.sources.files.folder_cautions import (
     impossible_pictures,
     without_outline,
@@ -34,7 +34,13 @@ from heatcheck.sources.files.folder_cautions import (
     without_window,
 )
 from heatcheck.sources.files.image_folder import ImageFolder, no_images
-from heatcheck.sources.files.label_rows import Contradictions, LabelTable, agreeing, read_label_rows
+from heatcheck.sources.files.label_rows import (
+    Contradictions,
+    LabelTable,
+    agreeing,
+    chexpert_patient,
+    read_label_rows,
+)
 from heatcheck.sources.files.reader_points import point_rows
 from heatcheck.sources.files.reading import (
     PICTURE_SUFFIXES,
@@ -117,9 +123,9 @@ class FolderSource:
 
     def __post_init__(self) -> None:
         settings = self.settings
-        _require(Path.is_dir, "no such folder", settings.images, settings.masks)
-        _require(Path.is_file, "no such file", settings.labels, settings.points)
-        _require(Path.exists, "no such folder or file", settings.truth, *settings.readers.values())
+        require_paths(Path.is_dir, "no such folder", settings.images, settings.masks)
+        require_paths(Path.is_file, "no such file", settings.labels, settings.points)
+        require_paths(Path.exists, "no such folder or file", settings.truth, *settings.readers.values())
         if not self._images.endings:
             raise InputError(no_images(settings.images))
         if len(set(self.findings)) < len(self.findings):
@@ -134,7 +140,7 @@ class FolderSource:
 
     def _require_every_modality(self) -> None:
         """Raise InputError if only some modalities have masks: those of the others would seem empty."""
-        available = _findings_in(self._truth.annotations) if self._truth else ()
+        available = self._truth.annotations.named_findings if self._truth else ()
         missing = [name for name in self.modalities if canonical(name) not in available]
         if missing and len(missing) < len(self.modalities):
             path = self.settings.masks or self.settings.truth
@@ -145,7 +151,7 @@ class FolderSource:
 
     def _require_known_names(self, marks: Annotations) -> None:
         """Raise InputError for a misspelt finding, whose marks would otherwise be ignored silently."""
-        names = set(_findings_in(marks))
+        names = set(marks.named_findings)
         for name in sorted(names - set(self.findings)):
             near = difflib.get_close_matches(name, [f for f in self.findings if f not in names], n=1, cutoff=0.7)
             if near:
@@ -160,7 +166,7 @@ class FolderSource:
         """The columns of the labels, or else the findings of masks or truth."""
         if self._table:
             return self._table.findings
-        return _findings_in(self._truth.annotations) if self._truth else ()
+        return self._truth.annotations.named_findings if self._truth else ()
 
     @property
     def modalities(self) -> tuple[str, ...]:
@@ -217,7 +223,7 @@ class FolderSource:
             return [CaseKey(case, case, self._labels_from_marks(case)) for case in self._images.endings]
         cases = self._cases_of(self._table)
         patients = [
-            patient or (_chexpert_patient(case) if self._table.chexpert else case)
+            patient or (chexpert_patient(case) if self._table.chexpert else case)
             for patient, case in zip(self._table.patients, cases, strict=True)
         ]
         return self._table.keys(cases, patients, self.findings)
@@ -298,7 +304,7 @@ class FolderSource:
 
     def _masks_of(self, key: CaseKey, shape: tuple[int, ...]) -> dict[str, Mask]:
         if self.modalities and self._truth:  # masks are named by modality or by any other folder name
-            return self._stored(self._truth, key, _findings_in(self._truth.annotations), shape)
+            return self._stored(self._truth, key, self._truth.annotations.named_findings, shape)
         stored = self._stored(self._truth, key, self.findings, shape) if self._truth else {}
         return {finding: mask for finding, mask in stored.items() if mask.any()}
 
@@ -381,23 +387,6 @@ class FolderSource:
             by_finding = points[reader, case]
             by_finding[finding] = (*by_finding.get(finding, ()), point)
         return dict(points)
-
-
-def _require(is_valid: Callable[[Path], bool], problem: str, *paths: Path | None) -> None:
-    for path in filter(None, paths):
-        if not is_valid(path):
-            raise InputError(f"{path}: {problem}; correct the source in the spec")
-
-
-def _findings_in(marks: Annotations) -> tuple[str, ...]:
-    """The findings of the marks; for a folder of masks every sub-folder, even an empty one."""
-    if not marks.path.is_dir():
-        return marks.findings
-    return tuple(sorted(canonical(path.name) for path in marks.path.iterdir() if path.is_dir()))
-
-
-def _chexpert_patient(case: str) -> str:
-    return next((part for part in case.split("/") if part.startswith("patient")), case)
 
 
 SOURCES.add(

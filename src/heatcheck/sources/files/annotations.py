@@ -40,6 +40,13 @@ class Annotations:
         """Every finding that any image has an entry for, sorted."""
         return tuple(sorted({finding for of_image in self.marks.values() for finding in of_image}))
 
+    @property
+    def named_findings(self) -> tuple[str, ...]:
+        """The findings of the marks; for a folder of masks every sub-folder, even an empty one."""
+        if not self.path.is_dir():
+            return self.findings
+        return tuple(sorted(canonical(path.name) for path in self.path.iterdir() if path.is_dir()))
+
     def findings_of(self, image: str) -> tuple[str, ...]:
         """The findings that the image has entries for, even empty masks; none for an unknown image."""
         return tuple(self.marks.get(image, ()))

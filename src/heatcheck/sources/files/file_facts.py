@@ -1,9 +1,10 @@
-"""Names, sizes and dates of files, by which a run knows that its data changed."""
+"""Files of a source: whether they are there, and names, sizes and dates, by which a run knows that they changed."""
 
 import os
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from pathlib import Path
 
+from heatcheck.core.errors import InputError
 from heatcheck.sources.files.reading import without_ending
 
 
@@ -30,3 +31,10 @@ def is_named_after(path: Path, names: Collection[str]) -> bool:
     """Whether a file is of one of these images, whatever folder of a finding or reader it lies in."""
     parts = without_ending(path.as_posix()).split("/")
     return any("/".join(parts[start:]) in names for start in range(len(parts)))
+
+
+def require_paths(is_valid: Callable[[Path], bool], problem: str, *paths: Path | None) -> None:
+    """Raise InputError for a path that is not what is wanted."""
+    for path in filter(None, paths):
+        if not is_valid(path):
+            raise InputError(f"{path}: {problem}; correct the source in the spec")

@@ -207,3 +207,8 @@ def agreeing(key: CaseKey, truth: Mapping[str, Mask], what: str, contradictions:
     if denied and contradictions == "fail":
         raise CaseError(f"{key.case} has {what} of {denied[0]}, but its label says 0; correct one of them")
     return replace(key, labels={**key.labels, **dict.fromkeys(denied, 1.0)}) if denied else key
+
+
+def chexpert_patient(case: str) -> str:
+    """The patient in the path of a CheXpert image; the path itself where it names none."""
+    return next((part for part in case.split("/") if part.startswith("patient")), case)

@@ -92,7 +92,7 @@ def _label(evidence: Evidence, pipeline: Pipeline, finding: str, before: str) ->
 
 
 def _under_label(evidence: Evidence, under: str) -> BlameLabel:
-    """The words of a reading under fine-tuning; after one training, that nothing can be told."""
+    """The words of a reading under fine-tuning; after one training, that nothing can be known."""
     return ONCE if under == "undecided" and trained_once(evidence) else UNDER[under]
 
 

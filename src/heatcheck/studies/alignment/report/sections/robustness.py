@@ -234,7 +234,7 @@ def _judged_metric(evidence: Evidence, metrics: Sequence[str]) -> str:
 
 
 def _answer(evidence: Evidence, row: Estimate | None) -> Cell:
-    """Yes, no or not shown, with what would decide it; after one training, that it cannot be told."""
+    """Yes, no or not shown, with what would decide it; after one training, that it cannot be known."""
     judgement = judgement_of(row)
     if trained_once(evidence) and judgement.answer is Answer.OPEN:
         return Cell(UNTOLD, title=judgement.reason)
